@@ -17,7 +17,7 @@ import pytest
 import sash
 from sash.aggregators.forest import RECORD
 from sash.engine.stream import Stream
-from sash.state import labels, memory, parted_forest
+from sash.state import labels, parted_forest
 from sash.state.forest_fields import PART
 from sash.tables import dictionaries
 from sash.tables import threads as threads_module
@@ -41,6 +41,17 @@ NUMBERS = {
 }
 
 
+EVENTS: dict[str, Any] = {
+    "trailing": sash.trailing(20),
+    "the time before": sash.trailing(20, exclude="ties"),
+    "lifetime": sash.lifetime(),
+    "rows": sash.rows(5, every=2),
+    "the others": sash.trailing(20, exclude="row"),
+    "delta": sash.delta("i", 30, 2),
+    "a policy": sash.policies.at_most_sum(60, "n"),
+    "ticks": sash.window(keep=sash.rows(6), every=5),
+    "session": sash.session(3),
+}
 TEXTS = {
     "first": sash.first("s"),
     "least": sash.min("s"),
@@ -53,7 +64,7 @@ TEXTS = {
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take pushes of some rows for large ones, and few keys for many."""
-    monkeypatch.setattr(memory, "MANY", 8)
+    monkeypatch.setattr(parted_forest, "MANY", 8)
     monkeypatch.setattr(threads_module, "PIECE", 8)
     monkeypatch.setattr(parted_forest, "STRIPE", 2)
     before = threading.active_count()
@@ -144,6 +155,19 @@ def test_all_aggregates(select: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("window", EVENTS)
+def test_windows_that_events_make(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    select = {f"a {name}": a for name, a in (NUMBERS | TEXTS).items()}
+    q = sash.Query(time="t", by=["k"], window=EVENTS[window], select=select)
+    same(q, batches(), monkeypatch)
+    if window in ("trailing", "session"):
+        same(q, batches(), monkeypatch, mode="live")
+    select = {f"a {name}": a for name, a in (TEXTS | SELECTS["in order"]).items()}
+    q = sash.Query(time="t", by=[], window=EVENTS[window], select=select)
+    same(q, batches(), monkeypatch)
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("mode", ["final", "live"])
 def test_text_has_labels(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while values are let go of at every step, which goes through all memories."""
@@ -200,7 +224,7 @@ def test_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     _, s = pushed(q, batches(), 3, monkeypatch)
     assert started
     assert len(s._state._grove.forests[0]._parts) == parted_forest.PARTS
-    monkeypatch.setattr(memory, "MANY", 1_000)
+    monkeypatch.setattr(parted_forest, "MANY", 1_000)
     started.clear()
     pushed(q, batches(), 3, monkeypatch)
     assert not started

@@ -25,12 +25,12 @@ from ..windows.contract import Change, Mark, Rule, Span
 from .by_key import ByKey, Listed
 from .due import NEVER, Due
 from .folds import Folds, KeyRuns
-from .forest import Forest
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
 from .lanes import Lanes
 from .measures import held_in_time
+from .parted_forest import PartedForest, threads_for
 from .ragged import ragged
 from .range_answers import Found, Ranges
 from .reach import Reach
@@ -108,7 +108,8 @@ class Kept:
 
     def _clear(self) -> None:
         """Keep nothing."""
-        self._grove = Grove(self._plan, tumbling(1), Forest)  # a forest is made for some window
+        # a forest is made for some window
+        self._grove = Grove(self._plan, tumbling(1), PartedForest)
         self._lanes = Lanes(self._columns_kept)
         self._due = Due()
 
@@ -119,20 +120,19 @@ class Kept:
     def check_rows(self, table: pa.Table) -> None:
         """Raise if one of the rows cannot be used; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
-        self._cut(rows_in_order(self._plan, read), np.arange(table.num_rows))
+        given = rows_in_order(self._plan, read, threads_for(table))
+        self._cut(given, np.arange(table.num_rows))
         if isinstance(self._keeping, KeepRule) and table.num_rows:
             self._keeping.check(self._columns(read))
 
     def _cut(self, given: Ordered, numbers: Array) -> list[Any]:
         """The partials of rows in order, one for each."""
-        forests = self._grove.forests
-        rows, bounds = given.rows, given.bounds
-        return [f.cut(given.table, rows, numbers, bounds, whole=False)[1] for f in forests]
+        return self._grove.cut(given.table, given, numbers, threads_for(numbers))[1]
 
     def _settle(self, table: pa.Table, watermark: int) -> Step:
         """Put the rows that settle behind those that are kept."""
         self._compact()
-        given = without_others(rows_in_order(self._plan, table))
+        given = without_others(rows_in_order(self._plan, table, threads_for(table)))
         many = len(given.bounds) - 1 if len(given) else 0
         numbers = self._grove.keys.add(given.keys, many) if many else _NONE
         self._grove.make_room()
@@ -167,7 +167,8 @@ class Kept:
         rows = step.rows
         edges = self._keeping.edges(rows, step.first, step.columns, watermark)
         inserted = self._all_rows(step) if self._folds else self._new_rows(step)
-        found = self._grove.ranges(step.visits, inserted, asked, edges + step.shifts)
+        threads = threads_for(step.rows.new)
+        found = self._grove.ranges(step.visits, inserted, asked, edges + step.shifts, threads)
         left = rows.bounds[1:] - edges
         at = ragged(edges, left)
         columns = [column[at] for column in (rows.times, *step.columns, *step.partials)]

@@ -6,8 +6,8 @@ import copy
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -81,6 +81,10 @@ class Answered:
     values: dict[str, pa.Array]
     failed: dict[int, str]
     gone: Array
+
+
+#: Of ranges, those whose answers do not exist; and the numbers of keys that hold nothing any more.
+AnsweredRanges: TypeAlias = tuple[dict[int, Apart], Array]
 
 
 class Forest:
@@ -254,40 +258,67 @@ class Forest:
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
-    def ranges(self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array) -> Found:
+    def ranges(
+        self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array, threads: int = 1
+    ) -> Found:
         """Insert entries and answer ranges of them, then forget what is before each key's edge; see
-        `forest_kernel.ranges`."""
+        `range_kernel.ranges`.  A forest in one memory needs no more than one thread."""
+        kept, outputs = self._core.outputs(len(asked.lows))
+        given = replace(inserted, partials=self._to_insert(inserted.partials))
+        answered = self._ranges(visits, given, asked, edges, outputs, [self])
+        return self._found(kept, asked, [answered])
+
+    def _ranges(
+        self,
+        visits: Array,
+        inserted: Inserted,
+        asked: Ranges,
+        edges: Array,
+        outputs: Any,
+        parts: Sequence[Forest],
+        at: Array | None = None,
+    ) -> AnsweredRanges:
+        """The same for some of the keys to visit, whose trees are in the memories of some parts;
+        answers go where the kernel's outputs are."""
         core, call = self._core, self._call
         call[VISIT] = call[BEGUN] = call[GONE] = 0
         call[AT] = -1
-        given = (visits, inserted.bounds, inserted.numbers, asked.bounds, asked.lows, asked.highs)
-        ints = [core.integers(a) for a in (*given, *(asked.holes or ()), edges)]
-        at_visits, at_bounds, at_numbers, at_asks, at_lows, at_highs, *at_more = (
-            h for _, h in ints
-        )
-        at_holes = at_more[:-1] or [at_lows, at_lows]
-        held = at_partials = self._to_insert(inserted.partials)
+        own = [inserted.bounds[:-1], inserted.bounds[1:], asked.bounds[:-1], asked.bounds[1:]]
+        if at is not None:
+            visits, edges, own = visits[at], edges[at], [bounds[at] for bounds in own]
+        given = (visits, *own, edges, inserted.numbers, asked.lows, asked.highs)
+        ints = [core.integers(a) for a in (*given, *(asked.holes or ()))]
+        at_visits, *at_bounds, at_edges, at_numbers, at_lows, at_highs = (h for _, h in ints[:9])
+        at_holes = [h for _, h in ints[9:]] or [at_lows, at_lows]
+        held = at_partials = inserted.partials
         if isinstance(core, BufferCore):
             held, at_partials = core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        kept, outputs = core.outputs(len(asked.lows))
 
         def run() -> int:
-            entered = at_visits, len(visits), at_bounds, at_numbers, at_partials
-            asking = at_asks, at_lows, at_highs, int(asked.holes is not None), *at_holes
-            then = at_more[-1], int(asked.merges), asked.each, outputs, at_gone
+            memories, at_memories = _memories(parts)
+            entered = at_visits, len(visits), *at_bounds[:2], at_numbers, at_partials
+            asking = *at_bounds[2:], at_lows, at_highs, int(asked.holes is not None), *at_holes
+            then = at_edges, int(asked.merges), asked.each, outputs, at_gone
             done: int = core.run.ranges(
-                core.m, self._at_call, self._at_records, *entered, *asking, *then
+                core.m, self._at_call, self._at_records, at_memories, *entered, *asking, *then
             )
+            del memories
             return done
 
-        with core.call(len(inserted.numbers)):
-            apart = self._completed(run, visits)
+        with ExitStack() as calls:
+            for part in parts:
+                calls.enter_context(part._core.call(len(inserted.numbers)))
+            apart = self._completed(run, visits, parts)
         del held  # the kernel needs it no more
-        rows = len(asked.lows) // asked.each
-        values, failed = self._answers(kept, rows, apart)
+        return apart, np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+
+    def _found(self, kept: Any, asked: Ranges, answered: Sequence[AnsweredRanges]) -> Found:
+        """The answers of ranges, out of a core's outputs."""
+        apart = {row: one for some, _ in answered for row, one in some.items()}
+        values, failed = self._answers(kept, len(asked.lows) // asked.each, apart)
         self.let_go()
-        return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
+        return Found(values, failed, np.concatenate([gone for _, gone in answered]))
 
     def _completed(
         self, run: Callable[[], int], visits: Array, parts: Sequence[Forest] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,17 +14,22 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import from_ipc, to_ipc
+from ..tables.rows import Ordered
+from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import joined_reasons
 from .contract import StepFailed
 from .forest import CombineRaised, Forest
 from .key_numbers import KeyNumbers
+from .numbered import Numbered
+from .parted_forest import PARTS, PartedForest
+from .ragged import run_starts
 from .range_answers import Found, Inserted, Ranges
 
 __all__ = ["Grove"]
 
 
-F = TypeVar("F", bound=Forest)
+F = TypeVar("F", bound=PartedForest)
 
 
 class Grove(Generic[F]):
@@ -31,6 +37,7 @@ class Grove(Generic[F]):
 
     def __init__(self, plan: Plan, window: Aligned, made: type[F]) -> None:
         self.forests = [made(group, window, plan.types) for group in plan.groups]
+        self.divisible = all(forest.divisible for forest in self.forests)
         # an error here says that answers cannot have the types that are wanted
         self.no_values = {n: v for f in self.forests for n, v in f.no_values().items()}
         self.keys = KeyNumbers([value_type(field.type) for field in plan.keys])
@@ -68,6 +75,7 @@ class Grove(Generic[F]):
         inserted: tuple[Array, Array, list[Any]],
         asked: Ranges,
         edges: Array,
+        threads: int = 1,
     ) -> Found:
         """Insert entries, of which each group of aggregates has partials, and answer ranges; see
         `Forest.ranges`."""
@@ -77,11 +85,47 @@ class Grove(Generic[F]):
         gone = np.zeros(0, dtype=np.int64)
         for forest, part in zip(self.forests, partials, strict=True):
             with self.naming(forest):
-                found = forest.ranges(visits, Inserted(bounds, numbers, part), asked, edges)
+                entries = Inserted(bounds, numbers, part)
+                found = forest.ranges(visits, entries, asked, edges, threads)
             made |= found.values
             failed.append(found.failed)
             gone = found.gone
         return Found(made, joined_reasons(*failed), gone)
+
+    def cut(
+        self, table: pa.Table, given: Ordered, marks: Array, threads: int = 1
+    ) -> tuple[Array, list[Any], Array]:
+        """Cut rows wherever their marks rise, or a key begins: the mark of each slice, the partials
+        of each group of aggregates, the bounds of each key's slices.  Changes nothing."""
+        rows, bounds, forests = given.rows, given.bounds, self.forests
+        if threads == 1 or not self.divisible or len(marks) < PARTS:
+            cuts = [f.cut(table, rows, marks, bounds, whole=False) for f in forests]
+            return cuts[0][0], [partials for _, partials, _ in cuts], cuts[0][2]
+        heads = run_starts(given.codes, marks)
+        ends = np.append(heads, len(marks))
+        pieces = list(enumerate(pairwise(len(heads) * i // PARTS for i in range(PARTS + 1))))
+        read = [forest.columns(table) for forest in forests]
+        starts = np.empty(len(heads), dtype=np.int64)
+        partials = [forest.room_for(len(heads)) for forest in forests]
+
+        def cut(piece: tuple[int, tuple[int, int]]) -> None:
+            part, (first, last) = piece
+            low, high, into = int(ends[first]), int(ends[last]), slice(first, last)
+            inner = bounds[(bounds > low) & (bounds < high)]
+            own = np.concatenate([[low], inner, [high]])
+            when, some = marks, rows
+            if rows is not None:
+                own, when, some = own - low, marks[low:high], rows[low:high]
+            for forest, (columns, _), words in zip(forests, read, partials, strict=True):
+                where = starts[into], words[into]
+                forest.cut_some(part, columns, some, when, own, where, whole=False)
+
+        side_by_side(cut, pieces, threads)
+        made: list[Any] = [
+            Numbered(words, values) if forest.group.labelled else words
+            for forest, words, (_, values) in zip(forests, partials, read, strict=True)
+        ]
+        return starts, made, np.searchsorted(heads, bounds)
 
     def no_partials(self) -> list[Any]:
         """The partials of no entries."""

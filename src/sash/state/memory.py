@@ -21,22 +21,18 @@ from ..slicing.edges import edges_of
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
-from ..tables.threads import how_many, rise, side_by_side
+from ..tables.threads import rise, side_by_side
 from ..windows.contract import UTC
 from .answers import joined_reasons
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
 from .grove import Grove
 from .numbered import Numbered
-from .parted_forest import PARTS, PartedForest
+from .parted_forest import PARTS, PartedForest, threads_for
 
 __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-
-#: Rows, or slices, of a batch from which on threads are worth their start and what they take on the
-#: way, some 2 ms of processor time in all: a push takes 30 to 110 ns a row.
-MANY = 1 << 16
 
 
 @dataclass
@@ -73,7 +69,7 @@ class ForestState(State):
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing."""
         names = [field.name for field in self._plan.keys]
-        threads = how_many() if len(times) >= MANY else 1
+        threads = threads_for(times)
         columns = [one_array(table.column(name)) for name in names]
         codes, keys = key_codes(columns, len(times), threads)
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
@@ -161,7 +157,7 @@ class ForestState(State):
             # any key may have something to emit or to forget
             spans = self._grove.spread_spans(visits, spans)
             visits = self._grove.keys.in_order()
-        threads = how_many() if len(starts) >= MANY else 1
+        threads = threads_for(starts)
         answered = []
         for forest, part in zip(self._grove.forests, partials, strict=True):
             with self._grove.naming(forest):

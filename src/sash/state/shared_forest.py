@@ -20,7 +20,7 @@ from ..slicing.slices import specify
 from ..windows import Aligned
 from .answers import answers_and_reasons
 from .contract import Slices, Step
-from .forest import _FAR, Forest
+from .forest import _FAR
 from .forest_fields import (
     AT,
     BEGUN,
@@ -34,6 +34,7 @@ from .forest_fields import (
     WITH_AGAIN,
     WITH_EARLY,
 )
+from .parted_forest import PartedForest
 from .pyramid import Ask
 from .scan import partials_handle
 from .shared_fields import (
@@ -163,7 +164,7 @@ class AnsweredAll:
     gone: Array
 
 
-class SharedForest(Forest):
+class SharedForest(PartedForest):
     """The slices of all keys for one group of the aggregates of several queries."""
 
     _fields: ClassVar[int] = SHARED_CALL
@@ -172,6 +173,7 @@ class SharedForest(Forest):
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
         self._any_window = window
+        self.divisible = False
 
     def _kernel_of(self, arity: int) -> Kernel:
         return shared_kernel(arity)

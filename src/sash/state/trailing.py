@@ -21,8 +21,8 @@ from ..tables.rows import rows_in_order, without_others
 from ..windows import tumbling
 from .apart import lowered, with_rows
 from .due import Due
-from .forest import Forest
 from .grove import Grove
+from .parted_forest import PartedForest, threads_for
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
 from .reach import Reach
@@ -62,24 +62,24 @@ class TrailState:
         self._plan = plan
         self._reach = Reach.of(plan)
         # a forest is made for some window; trailing ones are told to it when they are asked for
-        self._grove = Grove(plan, tumbling(1), Forest)
+        self._grove = Grove(plan, tumbling(1), PartedForest)
         self.no_values = self._grove.no_values
         self._due = Due()
         self.visited = 0  # keys, over all steps
 
     def cut(self, table: pa.Table) -> Batch:
         """Cut rows into distinct times; changes nothing."""
-        read = table.select([f.name for f in self._plan.schema])
-        given = without_others(rows_in_order(self._plan, read))
-        keys, rows, times, bounds = given.keys, given.rows, given.times, given.bounds
-        cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._grove.forests]
+        read, threads = table.select([f.name for f in self._plan.schema]), threads_for(table)
+        given = without_others(rows_in_order(self._plan, read, threads))
+        rows, times = given.rows, given.times
+        cut, partials, bounds = self._grove.cut(read, given, times, threads)
         starts = np.zeros(len(times), dtype=np.int64)
         starts[run_starts(given.codes, times)] = 1
         slices = np.cumsum(starts) - 1
         if rows is not None:
             slices, ordered = np.empty_like(slices), slices
             slices[rows] = ordered
-        return Batch(keys, cuts[0][2], cuts[0][0], [p for _, p, _ in cuts], slices)
+        return Batch(given.keys, bounds, cut, partials, slices)
 
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
         """Insert the times of a batch, answer at those of another, or of the same, and forget what
@@ -103,7 +103,8 @@ class TrailState:
         ask_bounds = _bounds(len(visits), np.arange(len(asks)), asked_counts)
         ranges = Ranges(ask_bounds, at, at - reach.younger - 1, merges=reach.merges)
         ranges = ranges.over(reach.lows(at))
-        found = grove.ranges(visits, inserted, ranges, np.full(len(visits), edge))
+        threads = threads_for(at)
+        found = grove.ranges(visits, inserted, ranges, np.full(len(visits), edge), threads)
         self._due.note(visits, grove.forests[0].expires(visits))
         grove.keys.remove(found.gone)
         oldest = None
