@@ -26,6 +26,7 @@ from ..windows import Driven, Ticked
 from .driven import with_nulls
 from .event_stream import Judged, Reached
 from .measured import unmeasurable
+from .pending import refuses_no_row
 from .waiting import Waiting
 from .waiting_stream import KeepingStream, WaitingStream
 
@@ -39,7 +40,8 @@ class _Kept(WaitingStream):
     _labels_in_store = False
 
     def _cut(self, table: pa.Table) -> Any:
-        return self._kept.check_rows(table)
+        assert self._plan is not None
+        return self._kept.check_rows(table, operators=not refuses_no_row(self._plan))
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
         return unmeasurable(self._query.window, given)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..tables.arrow import flat, from_ipc, one_array, to_ipc
-from ..tables.rows import Ordered, rows_in_order, without_others
+from ..tables.rows import Ordered
 from ..windows import Driven, Ticked, tumbling
 from ..windows.contract import Change, Mark, Rule, Span
 from .by_key import ByKey, Listed
@@ -30,7 +30,7 @@ from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
 from .lanes import Lanes
 from .measures import held_in_time
-from .parted_forest import PartedForest, threads_for
+from .parted_forest import PartedForest, batch_in_order, threads_for
 from .ragged import ragged
 from .range_answers import Found, Ranges
 from .reach import Reach
@@ -117,11 +117,13 @@ class Kept:
         """The columns that are measured to see what is kept."""
         return [flat(table.column(name)) for name in self._reads]
 
-    def check_rows(self, table: pa.Table) -> None:
-        """Raise if one of the rows cannot be used; changes nothing."""
+    def check_rows(self, table: pa.Table, *, operators: bool) -> None:
+        """Raise if one of the rows cannot be used, by `operators` or else only by the rule that
+        says what is kept; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
-        given = rows_in_order(self._plan, read, threads_for(table))
-        self._cut(given, np.arange(table.num_rows))
+        if operators:
+            given = batch_in_order(self._plan, read, threads_for(table))
+            self._cut(given, np.arange(table.num_rows))
         if isinstance(self._keeping, KeepRule) and table.num_rows:
             self._keeping.check(self._columns(read))
 
@@ -132,7 +134,7 @@ class Kept:
     def _settle(self, table: pa.Table, watermark: int) -> Step:
         """Put the rows that settle behind those that are kept."""
         self._compact()
-        given = without_others(rows_in_order(self._plan, table, threads_for(table)))
+        given = batch_in_order(self._plan, table, threads_for(table))
         many = len(given.bounds) - 1 if len(given) else 0
         numbers = self._grove.keys.add(given.keys, many) if many else _NONE
         self._grove.make_room()

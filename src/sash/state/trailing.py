@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..tables.rows import rows_in_order, without_others
 from ..windows import tumbling
 from .apart import lowered, with_rows
 from .due import Due
 from .grove import Grove
-from .parted_forest import PartedForest, threads_for
+from .parted_forest import PartedForest, batch_in_order, threads_for
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
 from .reach import Reach
@@ -70,7 +69,7 @@ class TrailState:
     def cut(self, table: pa.Table) -> Batch:
         """Cut rows into distinct times; changes nothing."""
         read, threads = table.select([f.name for f in self._plan.schema]), threads_for(table)
-        given = without_others(rows_in_order(self._plan, read, threads))
+        given = batch_in_order(self._plan, read, threads)
         rows, times = given.rows, given.times
         cut, partials, bounds = self._grove.cut(read, given, times, threads)
         starts = np.zeros(len(times), dtype=np.int64)
