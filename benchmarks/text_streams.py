@@ -34,6 +34,7 @@ def text_streams(*, quick: bool) -> list[Workload]:
     tumbling = sash.tumbling(RATIO * SECOND)
     sliding = sash.sliding(RATIO * SECOND, SECOND)
     session = sash.session("1 second")
+    trailing = sash.trailing(RATIO * SECOND)
     made = [
         _beside("arg_max of 20 carriers", "who", sliding, WHO, 20),
         _beside("min and max of 5,000 texts", "order", sliding, ORDER, 5_000),
@@ -46,6 +47,26 @@ def text_streams(*, quick: bool) -> list[Workload]:
             _beside("arg_max, tumbling", "tumbling", tumbling, WHO, 20),
             _beside("arg_max, a row for each event", "rows", sash.rows(60), WHO, 20),
             _beside("arg_max, in a store", "stored", sliding, WHO, 20, stored=True),
+            _beside(
+                "arg_max, trailing in a store", "stored-trailing", trailing, WHO, 20, stored=True
+            ),
+            _beside("arg_max, rows in a store", "stored-rows", sash.rows(60), WHO, 20, stored=True),
+            _beside(
+                "min and max, rows in a store",
+                "stored-order",
+                sash.rows(60),
+                ORDER,
+                5_000,
+                stored=True,
+            ),
+            _beside(
+                "first and last of sessions in a store",
+                "stored-sessions",
+                session,
+                ENDS,
+                20,
+                stored=True,
+            ),
         ]
     return made
 

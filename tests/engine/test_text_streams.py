@@ -23,6 +23,8 @@ WINDOWS = {
     "sliding": sash.sliding(20, 5),
     "trailing": sash.trailing(9),
     "rows": sash.rows(4),
+    "lifetime": sash.lifetime(exclude="ties"),
+    "others": sash.trailing(9, exclude="row"),
     "ticks": sash.window(keep=sash.rows(6), every=5),
     "session": sash.session(3),
 }
@@ -31,7 +33,7 @@ CASES = [
     *((kind, "sliding", "final", "memory") for kind in KINDS if kind != "text"),
     *((kind, "sliding", "final", "tiles") for kind in KINDS),
     *(("text", window, "final", "memory") for window in WINDOWS),
-    *(("text", window, "final", "tiles") for window in ("trailing", "session")),
+    *(("text", window, "final", "tiles") for window in WINDOWS if window != "sliding"),
     *(("text", window, "live", "memory") for window in ("sliding", "trailing", "session")),
     *(("text", window, "live", "tiles") for window in ("sliding", "trailing", "session")),
 ]

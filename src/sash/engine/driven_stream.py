@@ -37,7 +37,6 @@ class _Kept(WaitingStream):
     """What streams have in common that keep a partial for each event."""
 
     _kept: Kept
-    _labels_in_store = False
 
     def _cut(self, table: pa.Table) -> Any:
         assert self._plan is not None

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -82,7 +82,6 @@ class Stream(ABC):
 
     _place: Place = "Query.stream"
     _store: Store | None = None  # where the state is, if it is not in memory
-    _labels_in_store: ClassVar[bool] = True  # text is compiled there too
     _journal: Journal | None = None  # the same, if the stream is synced with it
     _prefix = b""  # how the keys of its records begin there
     _beside = ""  # what the stream's owner keeps with it
@@ -467,8 +466,7 @@ class Stream(ABC):
 
     def _planned(self, schema: pa.Schema) -> Plan:
         """The plan for a schema."""
-        labelled = self._store is None or self._labels_in_store
-        return make_plan(self._query, schema, labelled=labelled)
+        return make_plan(self._query, schema, labelled=True)
 
     def _tied(self, schema: pa.Schema) -> Plan:
         """The plan for a schema; what is kept of the schema is noted."""

@@ -22,14 +22,16 @@ from ..tables.arrow import flat, from_ipc, one_array, to_ipc
 from ..tables.rows import Ordered
 from ..windows import Driven, Ticked, tumbling
 from ..windows.contract import Change, Mark, Rule, Span
+from .beside import Beside
 from .by_key import ByKey, Listed
 from .due import NEVER, Due
-from .folds import Folds, KeyRuns
+from .folds import KeyRuns
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
 from .lanes import Lanes
 from .measures import held_in_time
+from .numbered import folds_of
 from .parted_forest import PartedForest, batch_in_order, threads_for
 from .ragged import ragged
 from .range_answers import Found, Ranges
@@ -66,7 +68,7 @@ class Step:
     first: Array
     last: Array
     more: Array
-    partials: list[Array]  # of all rows, for a store
+    partials: list[Array]  # of all rows, for a store, as they are beside a forest
 
     @property
     def shifts(self) -> Array:
@@ -81,7 +83,7 @@ class Kept:
     def __init__(self, plan: Plan, *, merges: bool = False, stored: bool = False) -> None:
         """For a store, the partials of what is kept are beside a forest that lasts for a step."""
         self._plan = plan
-        self._folds = [Folds(group.operator) for group in plan.groups] if stored else []
+        self._folds = folds_of(plan) if stored else []
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
@@ -97,8 +99,8 @@ class Kept:
         self._keeping = keeping(keeps, self._columns(self._empty))
         measured = self._keeping.read(self._columns(self._empty))
         self._merges = merges
-        partials = [folds.array(folds.join([])) for folds in self._folds]
-        self._columns_kept = [np.zeros(0, np.int64), *measured, *partials]
+        self._beside = Beside(self._folds)
+        self._columns_kept = [np.zeros(0, np.int64), *measured, *self._beside.none()]
         self._measures = 1 + len(measured)
         self._clear()
         #: What is known of keys by their numbers; the first column is how many events each had.
@@ -110,6 +112,9 @@ class Kept:
         """Keep nothing."""
         # a forest is made for some window
         self._grove = Grove(self._plan, tumbling(1), PartedForest)
+        if self._folds:
+            self._grove.borrow()
+        self._beside = Beside(self._folds)
         self._lanes = Lanes(self._columns_kept)
         self._due = Due()
 
@@ -149,7 +154,7 @@ class Kept:
         at, at_new = mixed(counts, more)
         new = [given.times, *self._keeping.read([given.column(c) for c in self._reads])]
         partials = self._cut(given, np.arange(len(given))) if self._folds and many else []
-        new += [f.array(p) for f, p in zip(self._folds, partials, strict=False)]
+        new += self._beside.enter(partials)
         new += [column[:0] for column in kept[len(new) :]]
         size = len(at) + len(at_new)
         both = [np.empty((size, *column.shape[1:]), column.dtype) for column in kept]
@@ -191,8 +196,7 @@ class Kept:
         """The same of all rows, where the forest holds nothing yet."""
         bounds = step.rows.bounds
         numbers = np.arange(len(step.rows.times)) + np.repeat(step.shifts, np.diff(bounds))
-        given = [p if folds.width else p.tolist() for folds, p in zip(self._folds, step.partials)]
-        return bounds, numbers, given
+        return bounds, numbers, self._beside.partials(step.partials)
 
     def _merged(self, step: Step, edges: Array) -> tuple[Array, list[Array]]:
         """One row for all rows of a key before its edge, with its oldest time, and those behind:
@@ -204,10 +208,10 @@ class Kept:
         first = np.flatnonzero((every >= edges[owners]) | (every == bounds[owners]))
         ends, keys = np.append(first, len(times)), self._grove.keys.columns
         runs = KeyRuns(every, ends, keys, step.visits[owners[first]], times[first])
-        folded = runs.fold(self._plan.groups, self._folds, step.partials)
-        both = zip(self._folds, folded, strict=True)
+        given = self._beside.partials(step.partials)
+        folded = runs.fold(self._plan.groups, self._folds, given)
         left = np.bincount(owners[first], minlength=len(step.visits))
-        return left, [times[first], *(folds.array(one) for folds, one in both)]
+        return left, [times[first], *self._beside.enter(folded)]
 
     def _make_room(self) -> None:
         """Have columns for all keys."""
@@ -279,7 +283,7 @@ class Kept:
         counts, columns = self._lanes.get(numbers)
         types = [self._empty.schema.field(name).type for name in self._reads]
         measured = self._keeping.arrow(columns[1 : self._measures], types)
-        both = zip(self._folds, columns[self._measures :], strict=True)
+        both = zip(self._folds, self._beside.partials(columns[self._measures :]), strict=True)
         partials = [folds.as_column(some) for folds, some in both]
         at = pa.array(numbers)
         keys = [column.take(at) for column in self._grove.keys.columns]
@@ -298,7 +302,7 @@ class Kept:
         self._known = [np.array(column.to_numpy(zero_copy_only=False)) for column in held.known]
         times, *rest = held.lists[0].columns
         both = zip(self._folds, rest[self._measures - 1 :], strict=True)
-        partials = [folds.array(folds.from_column(column)) for folds, column in both]
+        partials = self._beside.enter([folds.from_column(column) for folds, column in both])
         measured = self._keeping.restored(rest[: self._measures - 1])
         columns = [times.to_numpy(), *measured, *partials]
         self._lanes.put(numbers, held.lists[0].counts, columns)

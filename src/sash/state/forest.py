@@ -49,7 +49,7 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .forest_slots import slots_of
-from .labels import Labels, Partials, Values
+from .labels import Borrowed, Labels, Partials, Values
 from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
@@ -112,7 +112,7 @@ class Forest:
         self._out = Out(core, self._columns)
         self._rows = 0  # about as many as the next step answers
         self._plain = _plain_answers(core, group, types)
-        self._labels = Labels(group) if group.labelled else None
+        self._labels: Labels | Borrowed | None = Labels(group) if group.labelled else None
         self.swept = 0  # how often labels were given anew
         # the slots of a new partial, and of a part of an answer, are free before a step
         self._spare = HEADER + core.width, HEADER + 3 * core.width
@@ -152,9 +152,14 @@ class Forest:
             partials = self._labels.insert(partials, self._sweep)
         return partials if isinstance(self._core, ObjectCore) else partials.reshape(-1)
 
+    def borrow(self) -> None:
+        """Take all partials with values of their own: the forest lasts for one step."""
+        if self._labels is not None:
+            self._labels = Borrowed()
+
     def _sweep(self, more: Values | None = None) -> None:
         """Let go of the values that no slice holds any more, and make room for more."""
-        if self._labels is not None:
+        if isinstance(self._labels, Labels):
             self.swept += 1
             self._labels.sweep(self._swept(), more)
 
@@ -479,7 +484,7 @@ class Forest:
         them."""
         core = self._core
         self._sweep()
-        labelled = b"" if self._labels is None else self._labels.dump()
+        labelled = self._labels.dump() if isinstance(self._labels, Labels) else b""
         records = np.asarray(self._records, dtype="<i8")
         if isinstance(core, BufferCore):
             return [records.tobytes(), core.buffer[: core.get(TOP)].tobytes(), labelled]
@@ -493,7 +498,7 @@ class Forest:
     def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
         """Take back what `dump` gave."""
         core = self._core
-        if self._labels is not None:
+        if isinstance(self._labels, Labels):
             self._labels.load(labelled)
         saved = np.frombuffer(records, dtype="<i8").copy()
         if isinstance(core, BufferCore):

@@ -42,6 +42,11 @@ class Grove(Generic[F]):
         self.no_values = {n: v for f in self.forests for n, v in f.no_values().items()}
         self.keys = KeyNumbers([value_type(field.type) for field in plan.keys])
 
+    def borrow(self) -> None:
+        """Take all partials with values of their own: the forests last for one step."""
+        for forest in self.forests:
+            forest.borrow()
+
     def make_room(self) -> None:
         """Records for all keys."""
         for forest in self.forests:

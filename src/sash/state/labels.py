@@ -17,9 +17,10 @@ from ..kernels.columns import Array
 from ..query.plan import Group
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.dictionaries import Picked, Ranked
+from .answers import Source
 from .numbered import Numbered, numbered_words
 
-__all__ = ["Labels", "Partials", "Values"]
+__all__ = ["Borrowed", "Labels", "Partials", "Values"]
 
 #: Fewer values than this are not worth a sweep.
 _FEW = 1 << 12
@@ -122,6 +123,29 @@ class Labels:
         for column, source in self.sources.items():
             source.load(one_array(table.column(str(column))).flatten())
         self._limit = 2 * len(self) + _FEW
+
+
+class Borrowed:
+    """The values of partials that a forest holds for one step only: their numbers are its labels,
+    as they are."""
+
+    nbytes = 0
+
+    def __init__(self) -> None:
+        self.sources: Mapping[int, Source] = {}
+
+    def insert(self, given: Numbered, sweep: Callable[[Values], None]) -> Array:
+        """The partials, whose values are found by number from now on."""
+        self.sources = given.sources
+        return given.words
+
+    def calm(self) -> dict[int, pa.Array]:
+        """No values are known before a step."""
+        return {}
+
+    def grown(self) -> bool:
+        """Nothing is let go of within a step."""
+        return False
 
 
 def _used(numbers: Array, values: int) -> Array:

@@ -66,7 +66,7 @@ class TrailEntries:
         held = self._merged(batch)
         answers = Answers(self._cutter.no_values, {}, _NONE)
         if asked is not None:
-            answers = TrailState(self._plan).step(self._of(held, asked), asked, None)
+            answers = TrailState(self._plan, lasting=False).step(self._of(held, asked), asked, None)
         self._keep(held, watermark)
         return answers
 
@@ -74,7 +74,7 @@ class TrailEntries:
         """The answers of a key, with further rows of it, as of a time; changes nothing."""
         held = self._merged(self.cut(rows) if rows.num_rows else None)
         asked = Batch(key, np.array([0, 1]), np.array([at]), [], _NONE)
-        return TrailState(self._plan).step(self._of(held, asked), asked, None)
+        return TrailState(self._plan, lasting=False).step(self._of(held, asked), asked, None)
 
     def _of(self, held: Batch, asked: Batch) -> Batch | None:
         """The entries of the keys that are asked for."""

@@ -57,11 +57,14 @@ class Answers:
 class TrailState:
     """What the windows of all keys hold, in memory."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, lasting: bool = True) -> None:
+        """A state that is not lasting takes entries once."""
         self._plan = plan
         self._reach = Reach.of(plan)
         # a forest is made for some window; trailing ones are told to it when they are asked for
         self._grove = Grove(plan, tumbling(1), PartedForest)
+        if not lasting:
+            self._grove.borrow()
         self.no_values = self._grove.no_values
         self._due = Due()
         self.visited = 0  # keys, over all steps
