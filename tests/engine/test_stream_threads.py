@@ -17,11 +17,13 @@ import pytest
 import sash
 from sash.aggregators.forest import RECORD
 from sash.engine.stream import Stream
-from sash.state import labels, parted_forest
+from sash.state import labels, parted_forest, shared
 from sash.state.forest_fields import PART
+from sash.state.shared_fields import ACTIVE
 from sash.tables import dictionaries
 from sash.tables import threads as threads_module
 from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import differences
 from trouble import interrupted
 
 WINDOWS: dict[str, Any] = {
@@ -165,6 +167,56 @@ def test_windows_that_events_make(window: str, monkeypatch: pytest.MonkeyPatch) 
     select = {f"a {name}": a for name, a in (TEXTS | SELECTS["in order"]).items()}
     q = sash.Query(time="t", by=[], window=EVENTS[window], select=select)
     same(q, batches(), monkeypatch)
+
+
+def shared_pushes(
+    queries: dict[str, sash.Query], threads: int, monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> list[Any]:
+    """What each push and the end emit of each query, bit by bit."""
+    monkeypatch.setenv("SASH_THREADS", str(threads))
+    s = sash.share(queries).stream(lateness=10, mode=mode)
+    made = []
+    for i, batch in enumerate(batches()):
+        made.append(s.push(batch))
+        s._check()
+        if i == 2:
+            s = type(s).from_bytes(s.to_bytes(), sash.share(queries))
+        elif i == 4:
+            s = copy.copy(s)
+    made += [{"late": s.late}, s.close()]
+    return [{name: bits(table) for name, table in one.items()} for one in made]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("mode", "by_pyramids"), [("final", False), ("live", False), ("final", True)]
+)
+def test_shared_streams(mode: Any, by_pyramids: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries that share slices, one with several sizes, over trees and over pyramids."""
+    if by_pyramids:
+        monkeypatch.setattr(shared, "pays", lambda asks, *more: asks.call[ACTIVE] > 0)
+    select = NUMBERS | TEXTS
+    two = {"one": sash.sum("i"), "two": sash.min("s").over(30), "ever": sash.count().over(40)}
+    queries = {
+        "a": sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=select),
+        "b": sash.Query(time="t", by=["k"], window=sash.sliding(7, 3), select=TEXTS),
+        "c": sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=two),
+    }
+    if by_pyramids:
+        del queries["c"]
+    alone = shared_pushes(queries, 1, monkeypatch, mode)
+    assert shared_pushes(queries, 3, monkeypatch, mode) == alone
+    assert sum(len(columns[0]) for one in alone for _, columns in one.values() if columns) > 50
+    s = sash.share(queries).stream(lateness=60)
+    monkeypatch.setenv("SASH_THREADS", "3")
+    made = [s.push(batch) for batch in batches()]
+    forest = s._members[0].stream._shared._grove.forests[0]
+    assert len(forest._parts) == parted_forest.PARTS
+    made.append(s.close())
+    for name, q in queries.items():
+        whole = pa.concat_tables([one[name] for one in made])
+        right = q.run(pa.concat_tables(batches())).to_pylist()
+        assert not differences(q, right, whole, ordered=False), name
 
 
 @pytest.mark.plain

@@ -54,7 +54,7 @@ from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
 
-__all__ = ["Answered", "CombineRaised", "Forest"]
+__all__ = ["Answered", "AnsweredRanges", "CombineRaised", "Forest", "memories_of"]
 
 #: Windows hold times of less than 2^60, and are not longer: they lie between these times.
 _FAR = 2**61
@@ -243,7 +243,7 @@ class Forest:
                 out.grow(max(2 * out.rows, int(call[MADE] + 2 * call[WANTED])))
                 call[WANTED] = 0
             call[ROWS] = out.rows
-            memories, at_memories = _memories(parts)
+            memories, at_memories = memories_of(parts)
             given = at_memories, at_visits, len(visits), *at_slices, at_partials
             done: int = core.run.step(
                 core.m, self._at_call, self._at_records, *given, *out.handles, at_gone
@@ -301,7 +301,7 @@ class Forest:
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
 
         def run() -> int:
-            memories, at_memories = _memories(parts)
+            memories, at_memories = memories_of(parts)
             entered = at_visits, len(visits), *at_bounds[:2], at_numbers, at_partials
             asking = *at_bounds[2:], at_lows, at_highs, int(asked.holes is not None), *at_holes
             then = at_edges, int(asked.merges), asked.each, outputs, at_gone
@@ -565,7 +565,7 @@ class _Tree(TreeWindow):
         self._core, self._entries = forest._core, forest._entries
 
 
-def _memories(parts: Sequence[Forest]) -> tuple[Any, Any]:
+def memories_of(parts: Sequence[Forest]) -> tuple[Any, Any]:
     """Where the memory of each part is, by its number, for the kernel."""
     core = parts[-1]._core
     if isinstance(core, ObjectCore):

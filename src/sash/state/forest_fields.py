@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..aggregators.forest import PART
+
 __all__ = [
     "AGAIN_END",
     "AGAIN_ROW",
@@ -36,10 +38,8 @@ FIELDS = 15
 
 #: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes;
 #: the last that holds the oldest slice; the last that is known to have the same slices as the
-#: one that was answered last.
+#: one that was answered last.  PART says which memory the key's tree is in.
 NEXT, EXPIRES, COVERED = 4, 5, 6
-#: One more field of a record: which of the memories the key's tree is in.
-PART = 7
 
 #: Fields of a call.  What is asked for, as in a `Step`.
 OPENED, FRESH, DUE, KEEP = 0, 1, 2, 3

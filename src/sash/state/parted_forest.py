@@ -45,7 +45,7 @@ from .forest_fields import PART
 from .labels import Partials
 from .range_answers import Found, Inserted, Ranges
 
-__all__ = ["PARTS", "PartedForest", "batch_in_order", "threads_for"]
+__all__ = ["PARTS", "PartedForest", "batch_in_order", "none_raised", "threads_for"]
 
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ class PartedForest(Forest):
 
     def _core_of(self, number: int) -> BufferCore | ObjectCore:
         part = int(self._records[RECORD * number + PART])
-        return self._others[part - 1]._core if part else self._core
+        return self._core if part == self.part else self._others[part - 1]._core
 
     def step(
         self,
@@ -158,7 +158,7 @@ class PartedForest(Forest):
             except CombineRaised as error:
                 return error
 
-        made = _none_raised(side_by_side(run, parts, threads), visits)
+        made = none_raised(side_by_side(run, parts, threads), visits)
         place = None
         if not rise(of):
             place = np.empty(len(self._records) // RECORD, dtype=np.int32)
@@ -186,7 +186,7 @@ class PartedForest(Forest):
             except CombineRaised as error:
                 return error
 
-        return self._found(kept, asked, _none_raised(side_by_side(run, parts, threads), visits))
+        return self._found(kept, asked, none_raised(side_by_side(run, parts, threads), visits))
 
     def _swept(self) -> list[Partials]:
         return [*super()._swept(), *(one for part in self._others for one in part._swept())]
@@ -253,7 +253,7 @@ class PartedForest(Forest):
             part._check()
 
 
-def _none_raised(made: Sequence[T | CombineRaised], visits: Array) -> list[T]:
+def none_raised(made: Sequence[T | CombineRaised], visits: Array) -> list[T]:
     """What parts made; if operators raised there, the error of the first key is raised, as one
     thread would."""
     found, raised = [], []

@@ -25,9 +25,11 @@ from ..tables.order import in_time, nanoseconds
 from .contract import NEW, Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
 from .grove import Grove
+from .parted_forest import threads_for
 from .pyramid import PyramidFailed
+from .shared_answers import AnsweredAll
 from .shared_fields import ACTIVE, MORE_FIRST
-from .shared_forest import AnsweredAll, Asks, Queries, SharedForest
+from .shared_forest import Asks, Queries, SharedForest
 from .shared_pyramids import pays, windows_due
 from .shared_rows import SharedRows
 
@@ -188,11 +190,11 @@ class SharedState:
     def _step_all(self, asks: Asks, changed: _Changed) -> list[AnsweredAll]:
         """Insert slices into each forest, answer, and forget."""
         visits, bounds, starts, partials = changed
-        answered = []
+        answered, threads = [], threads_for(starts)
         for forest, part in zip(self._grove.forests, partials, strict=True):
             try:
                 with self._grove.naming(forest):
-                    answered.append(forest.step_all(asks, visits, bounds, starts, part))
+                    answered.append(forest.step_all(asks, visits, bounds, starts, part, threads))
             except StepFailed as failed:  # which names what the clock shows
                 failed.window = self._union.query.aligned.cycle.first(failed.window)
                 raise
