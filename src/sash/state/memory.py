@@ -8,8 +8,6 @@ by what the window's clock shows (`windows.contract.Clock`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,30 +19,18 @@ from ..slicing.edges import edges_of
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
-from ..tables.threads import rise, side_by_side
+from ..tables.threads import rise
 from ..windows.contract import UTC
 from .answers import joined_reasons
+from .by_keys import ByKeys
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
 from .grove import Grove
-from .numbered import Numbered
-from .parted_forest import PARTS, PartedForest, threads_for
+from .parted_forest import PartedForest, threads_for
 
 __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-@dataclass
-class _Spread(Slices):
-    """Slices with room between those of one key and another's: key k has those from bounds[k] up to
-    ends[k]."""
-
-    ends: Array = field(default_factory=lambda: _NONE)
-
-    @property
-    def spans(self) -> tuple[Array, Array]:
-        return self.bounds, self.ends
 
 
 class ForestState(State):
@@ -74,7 +60,9 @@ class ForestState(State):
         codes, keys = key_codes(columns, len(times), threads)
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         if threads > 1 and self._divisible and keys and len(keys[0]) > 1:
-            return self._cut_side_by_side(table, times, finer, codes, keys, threads)
+            whole = not self._plan.ordered
+            cut = ByKeys(self._grove, self._order, lambda own: own, whole=whole)
+            return cut(table, times, finer, codes, keys, threads)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, self._order(times, finer))
         shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
         cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
@@ -87,55 +75,6 @@ class ForestState(State):
         if self._plan.ordered or rise(times):
             return in_time(times, finer)
         return in_time(self._edges.number(times))
-
-    def _cut_side_by_side(
-        self,
-        table: pa.Table,
-        times: Array,
-        finer: Array | None,
-        codes: Array,
-        keys: list[pa.Array],
-        threads: int,
-    ) -> Slices:
-        """The same by ranges of keys.  A range has room for a slice of each of its rows."""
-        forests, whole = self._grove.forests, not self._plan.ordered
-        read = [forest.columns(table) for forest in forests]
-        rows_before = np.append(0, np.cumsum(np.bincount(codes, minlength=len(keys[0]))))
-        ends = np.searchsorted(rows_before, len(times) * np.arange(1, PARTS + 1) // PARTS)
-        ranges = list(enumerate(pairwise([0, *np.unique(ends).tolist()])))
-        starts = np.empty(len(times), dtype=np.int64)
-        partials = [forest.room_for(len(times)) for forest in forests]
-        spans = np.empty((2, len(keys[0])), dtype=np.int64)
-
-        def cut(some: tuple[int, tuple[int, int]]) -> None:
-            part, (low, high) = some
-            own = np.flatnonzero((codes >= low) & (codes < high))
-            when = times[own]
-            ordered = self._order(when, None if finer is None else finer[own])
-            at, bounds = by_group(codes[own] - low, high - low, ordered)
-            given = own[at], when[at], bounds
-            room = slice(int(rows_before[low]), int(rows_before[high]))
-            for forest, (columns, _), into in zip(forests, read, partials, strict=True):
-                where = starts[room], into[room]
-                bounds = forest.cut_some(part, columns, *given, where, whole=whole)
-            spans[:, low:high] = bounds[:-1] + room.start, bounds[1:] + room.start
-
-        side_by_side(cut, ranges, threads)
-        if not any(forest.group.labelled for forest in forests):
-            return _Spread(keys, spans[0], starts, partials, ends=spans[1])
-        # only what is there gets labels
-        counts = spans[1] - spans[0]
-        made = [slice(int(spans[0, low]), int(spans[1, high - 1])) for _, (low, high) in ranges]
-        own = [np.concatenate([words[some] for some in made]) for words in partials]
-        return Slices(
-            keys,
-            np.append(0, np.cumsum(counts)),
-            np.concatenate([starts[some] for some in made]),
-            [
-                Numbered(words, values) if forest.group.labelled else words
-                for forest, words, (_, values) in zip(forests, own, read, strict=True)
-            ],
-        )
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget what no open window holds.
@@ -157,7 +96,7 @@ class ForestState(State):
             # any key may have something to emit or to forget
             spans = self._grove.spread_spans(visits, spans)
             visits = self._grove.keys.in_order()
-        threads = threads_for(starts)
+        threads = threads_for(starts, self._grove.forests[0].answered)
         answered = []
         for forest, part in zip(self._grove.forests, partials, strict=True):
             with self._grove.naming(forest):

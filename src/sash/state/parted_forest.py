@@ -56,9 +56,10 @@ MANY = 1 << 16
 STRIPE = 16  # keys that come one after the other and share a memory
 
 
-def threads_for(rows: Sized) -> int:
-    """How many threads a step uses for so many rows, or slices."""
-    return how_many() if len(rows) >= MANY else 1
+def threads_for(rows: Sized, answered: int = 0) -> int:
+    """How many threads a step uses for some rows, or slices, where the last one answered so many
+    windows."""
+    return how_many() if max(len(rows), answered) >= MANY else 1
 
 
 def batch_in_order(plan: Plan, table: pa.Table, threads: int) -> Ordered:
@@ -76,6 +77,7 @@ class PartedForest(Forest):
         self._others: list[Forest] = []  # the memories but the first, each a forest
         self._dealt = 0  # the numbers before it are those of keys whose records say the memory
         self._numbers = 0  # of keys that there are
+        self.answered = 0  # how many windows the last step answered
         self.divisible = isinstance(self._core, BufferCore)
 
     @property
@@ -146,6 +148,7 @@ class PartedForest(Forest):
             self._deal(visits, spans)
         if threads == 1 or len(parts) == 1:
             found = self._step(step, visits, spans, starts, inserted, parts)
+            self.answered = len(found.keys)
             self.let_go()
             return found
         of = self._records[RECORD * visits + PART]
@@ -163,6 +166,7 @@ class PartedForest(Forest):
         if not rise(of):
             place = np.empty(len(self._records) // RECORD, dtype=np.int32)
             place[visits] = np.arange(len(visits))
+        self.answered = sum(len(one.keys) for one in made)
         self.let_go()
         return _joined(made, place, threads)
 

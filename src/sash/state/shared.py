@@ -8,7 +8,7 @@ is the state as one of the queries sees it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -22,6 +22,8 @@ from ..slicing.composite import Composite
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
+from ..windows.contract import UTC
+from .by_keys import ByKeys
 from .contract import NEW, Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
 from .grove import Grove
@@ -143,16 +145,29 @@ class SharedState:
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices; changes nothing.  The rows can be in any order."""
-        names = [field.name for field in self._union.keys]
-        codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
+        names, threads = [field.name for field in self._union.keys], threads_for(times)
+        columns = [one_array(table.column(name)) for name in names]
+        codes, keys = key_codes(columns, len(times), threads)
         finer = nanoseconds(one_array(table.column(self._union.query.time)), times)
+        divisible = self._clock is UTC and self._grove.divisible
+        if threads > 1 and divisible and keys and len(keys[0]) > 1:
+            cut = ByKeys(self._grove, in_time, self._marks(times), whole=False, spread=False)
+            return cut(table, times, finer, codes, keys, threads)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
         shown = self._clock.reading(times[rows])
-        if not self._union.ordered:
-            shown = self._composite.starts(shown) if len(shown) else shown
+        shown = self._marks(shown)(shown)
         cuts = [f.cut(table, rows, shown, bounds, whole=False) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, starts, [partials for _, partials, _ in cuts])
+
+    def _marks(self, shown: Array) -> Callable[[Array], Array]:
+        """By what some of the times of a batch are cut into slices: the starts of their slices, or
+        themselves."""
+        if self._union.ordered or not len(shown):
+            return lambda some: some
+        found: Callable[[Array], Array]
+        found = self._composite.starter(int(shown.min()), int(shown.max()), len(shown))
+        return found
 
     def step(self, slices: Slices | None, steps: Mapping[str, Step]) -> dict[str, Emitted]:
         """Insert slices, emit the windows of all queries, forget what no open window holds."""
@@ -190,7 +205,7 @@ class SharedState:
     def _step_all(self, asks: Asks, changed: _Changed) -> list[AnsweredAll]:
         """Insert slices into each forest, answer, and forget."""
         visits, bounds, starts, partials = changed
-        answered, threads = [], threads_for(starts)
+        answered, threads = [], threads_for(starts, self._grove.forests[0].answered)
         for forest, part in zip(self._grove.forests, partials, strict=True):
             try:
                 with self._grove.naming(forest):

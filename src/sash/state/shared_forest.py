@@ -179,6 +179,7 @@ class SharedForest(PartedForest):
             self._deal(visits, spans)
         if threads == 1 or len(parts) == 1:
             found = self._step_all(asks, visits, spans, starts, inserted, parts)
+            self.answered = len(found.keys)
             self.let_go()
             return found
         of = self._records[RECORD * visits + PART]
@@ -193,6 +194,7 @@ class SharedForest(PartedForest):
                 return error
 
         made = none_raised(side_by_side(run, parts, threads), visits)
+        self.answered = sum(len(one.keys) for one in made)
         self.let_go()
         place = np.empty(len(self._records) // RECORD, dtype=np.int32)
         place[visits] = np.arange(len(visits))
