@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -15,15 +14,13 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import from_ipc, to_ipc
 from ..tables.rows import Ordered
-from ..tables.threads import side_by_side
 from ..windows import Aligned
 from .answers import joined_reasons
 from .contract import StepFailed
 from .forest import CombineRaised, Forest
 from .key_numbers import KeyNumbers
-from .numbered import Numbered
 from .parted_forest import PARTS, PartedForest
-from .ragged import run_starts
+from .pieces import cut_pieces
 from .range_answers import Found, Inserted, Ranges
 
 __all__ = ["Grove"]
@@ -106,31 +103,16 @@ class Grove(Generic[F]):
         if threads == 1 or not self.divisible or len(marks) < PARTS:
             cuts = [f.cut(table, rows, marks, bounds, whole=False) for f in forests]
             return cuts[0][0], [partials for _, partials, _ in cuts], cuts[0][2]
-        heads = run_starts(given.codes, marks)
-        ends = np.append(heads, len(marks))
-        pieces = list(enumerate(pairwise(len(heads) * i // PARTS for i in range(PARTS + 1))))
-        read = [forest.columns(table) for forest in forests]
-        starts = np.empty(len(heads), dtype=np.int64)
-        partials = [forest.room_for(len(heads)) for forest in forests]
-
-        def cut(piece: tuple[int, tuple[int, int]]) -> None:
-            part, (first, last) = piece
-            low, high, into = int(ends[first]), int(ends[last]), slice(first, last)
-            inner = bounds[(bounds > low) & (bounds < high)]
-            own = np.concatenate([[low], inner, [high]])
-            when, some = marks, rows
-            if rows is not None:
-                own, when, some = own - low, marks[low:high], rows[low:high]
-            for forest, (columns, _), words in zip(forests, read, partials, strict=True):
-                where = starts[into], words[into]
-                forest.cut_some(part, columns, some, when, own, where, whole=False)
-
-        side_by_side(cut, pieces, threads)
-        made: list[Any] = [
-            Numbered(words, values) if forest.group.labelled else words
-            for forest, words, (_, values) in zip(forests, partials, read, strict=True)
-        ]
-        return starts, made, np.searchsorted(heads, bounds)
+        return cut_pieces(
+            [forest.group for forest in forests],
+            [forest.columns(table) for forest in forests],
+            lambda slices: [forest.room_for(slices) for forest in forests],
+            given,
+            marks,
+            lambda part, i, *piece: forests[i].cut_some(part, *piece, whole=False),
+            pieces=PARTS,
+            threads=threads,
+        )
 
     def no_partials(self) -> list[Any]:
         """The partials of no entries."""
