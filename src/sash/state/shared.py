@@ -192,7 +192,7 @@ class SharedState:
             rows, gone = self._by_pyramids(asks, changed)
             changed = visits, np.zeros(len(visits) + 1, np.int64), _NONE, [_NONE] * len(partials)
         if rows is None:
-            answered = self._step_all(asks, changed)
+            answered = self._step_all(asks, changed, self._grove.forests[0].answered)
             rows, gone = self._by_trees(asks, answered), answered[0].gone
         for name, view in self.views.items():
             view.keep = steps[name].keep
@@ -202,18 +202,19 @@ class SharedState:
             self._grove.keys.remove(gone)
         return self._emitted(asks, rows, steps)
 
-    def _step_all(self, asks: Asks, changed: _Changed) -> list[AnsweredAll]:
-        """Insert slices into each forest, answer, and forget."""
+    def _step_all(self, asks: Asks, changed: _Changed, answered: int) -> list[AnsweredAll]:
+        """Insert slices into each forest, answer, and forget.  The last step answered so many
+        windows."""
         visits, bounds, starts, partials = changed
-        answered, threads = [], threads_for(starts, self._grove.forests[0].answered)
+        made, threads = [], threads_for(starts, answered)
         for forest, part in zip(self._grove.forests, partials, strict=True):
             try:
                 with self._grove.naming(forest):
-                    answered.append(forest.step_all(asks, visits, bounds, starts, part, threads))
+                    made.append(forest.step_all(asks, visits, bounds, starts, part, threads))
             except StepFailed as failed:  # which names what the clock shows
                 failed.window = self._union.query.aligned.cycle.first(failed.window)
                 raise
-        return answered
+        return made
 
     def _queries(self) -> Queries:
         """What the queries always ask."""
@@ -227,7 +228,8 @@ class SharedState:
         """Insert slices, answer from pyramids of them, and forget; the rows, and the keys that hold
         nothing any more.  If `combine` raises, slices are inserted and there are no rows: trees
         tell for which window it does."""
-        self._step_all(asks.only_inserting(), changed)
+        answered = self._grove.forests[0].answered
+        self._step_all(asks.only_inserting(), changed, answered)
         visits, forests = changed[0], self._grove.forests
         cycles, due = self._queries().cycles.some(asks.queries), asks.call[ACTIVE]
         try:
@@ -237,9 +239,11 @@ class SharedState:
                 forest.visit_again(visits)
             return None, _NONE
         none = visits, np.zeros(len(visits) + 1, np.int64), _NONE, [_NONE] * len(forests)
-        gone = self._step_all(asks.only_forgetting(), none)[0].gone
+        gone = self._step_all(asks.only_forgetting(), none, answered)[0].gone
         each = np.diff(found.ends.reshape(-1), prepend=0)
         codes = np.repeat(np.tile(visits, due), each)
+        for forest in forests:
+            forest.answered = len(codes)
         rows = SharedRows(
             self._grove.keys.columns,
             codes,
