@@ -127,6 +127,18 @@ def test_questions_are_answered_with_values() -> None:
 
 
 @pytest.mark.plain
+def test_questions_to_a_store_about_keys_without_events() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(9), select=select("text"))
+    s = open_stream("tiles", q, lateness=3)
+    s.push({"t": 3, "k": "p", "x": 1.0, "v": "b"})
+    found = [s.query(key, at=5) for key in "pq"]
+    assert [[one[name] for name in ("last", "who", "least")] for one in found] == [
+        ["b", "b", "b"],
+        [None, None, None],
+    ]
+
+
+@pytest.mark.plain
 def test_a_dictionary_lets_go(monkeypatch: Any) -> None:
     monkeypatch.setattr(labels, "_FEW", 20)
     picks = {"least": sash.min("v"), "last": sash.last("v")}

@@ -114,7 +114,10 @@ class DrivenStream(_Kept, KeepingStream):
         """The rows that fire with what they add to their events."""
         assert self._plan is not None
         assert isinstance(self._query.window, Driven)
-        made = rows.take(pa.array(found.rows)).replace_schema_metadata(None)
+        made = rows  # if all fire, they are in order
+        if len(found.rows) < rows.num_rows:
+            made = rows.take(pa.array(found.rows))
+        made = made.replace_schema_metadata(None)
         own = times_of(one_array(made.column(self._query.time)))[0]
         start, end = self._query.window.spans(own)
         kind = self._plan.time_type

@@ -372,7 +372,9 @@ class DrivenState(Kept):
             self._grove.keys.remove(visits[idle])
         # in the order of the table
         where = np.flatnonzero(fires) if given.rows is None else given.rows[fires]
-        order = np.argsort(where)
+        asks = np.full(table.num_rows, -1)  # of each row, which window it asks for
+        asks[where] = np.arange(len(where))
+        order = asks[asks >= 0]
         takes = pa.array(order)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))

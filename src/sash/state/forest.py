@@ -155,7 +155,7 @@ class Forest:
     def borrow(self) -> None:
         """Take all partials with values of their own: the forest lasts for one step."""
         if self._labels is not None:
-            self._labels = Borrowed()
+            self._labels = Borrowed(self.group)
 
     def _sweep(self, more: Values | None = None) -> None:
         """Let go of the values that no slice holds any more, and make room for more."""

@@ -131,8 +131,8 @@ class Borrowed:
 
     nbytes = 0
 
-    def __init__(self) -> None:
-        self.sources: Mapping[int, Source] = {}
+    def __init__(self, group: Group) -> None:
+        self.sources: Mapping[int, Source] = {column: Picked() for column in numbered_words(group)}
 
     def insert(self, given: Numbered, sweep: Callable[[Values], None]) -> Array:
         """The partials, whose values are found by number from now on."""
