@@ -34,6 +34,8 @@ def text_streams(*, quick: bool) -> list[Workload]:
     tumbling = sash.tumbling(RATIO * SECOND)
     sliding = sash.sliding(RATIO * SECOND, SECOND)
     session = sash.session("1 second")
+    trailing = sash.trailing(RATIO * SECOND)
+    several = [sash.sliding(n * SECOND, SECOND) for n in (10, 20, 30, 45, RATIO)]
     made = [
         _beside("arg_max of 20 carriers", "who", sliding, WHO, 20),
         _beside("min and max of 5,000 texts", "order", sliding, ORDER, 5_000),
@@ -44,8 +46,37 @@ def text_streams(*, quick: bool) -> list[Workload]:
             _beside("arg_max of ever new texts", "new", sliding, WHO, None),
             _beside("first and last of sessions", "sessions", session, ENDS, 20),
             _beside("arg_max, tumbling", "tumbling", tumbling, WHO, 20),
+            _beside("arg_max of five queries", "shared", several, WHO, 20),
             _beside("arg_max, a row for each event", "rows", sash.rows(60), WHO, 20),
             _beside("arg_max, in a store", "stored", sliding, WHO, 20, stored=True),
+            _beside(
+                "arg_max of five queries in a store",
+                "stored-shared",
+                several,
+                WHO,
+                20,
+                stored=True,
+            ),
+            _beside(
+                "arg_max, trailing in a store", "stored-trailing", trailing, WHO, 20, stored=True
+            ),
+            _beside("arg_max, rows in a store", "stored-rows", sash.rows(60), WHO, 20, stored=True),
+            _beside(
+                "min and max, rows in a store",
+                "stored-order",
+                sash.rows(60),
+                ORDER,
+                5_000,
+                stored=True,
+            ),
+            _beside(
+                "first and last of sessions in a store",
+                "stored-sessions",
+                session,
+                ENDS,
+                20,
+                stored=True,
+            ),
         ]
     return made
 
@@ -62,8 +93,13 @@ class _Fed:
         *,
         stored: bool,
     ) -> None:
+        """Several windows are those of queries that share slices."""
         self._stored = stored
-        self._query = sash.Query(time="t", by=["key"], window=window, select=select)
+        windows = window if isinstance(window, list) else [window]
+        queries = [sash.Query(time="t", by=["key"], window=w, select=select) for w in windows]
+        self._query: Any = queries[0]
+        if len(queries) > 1:
+            self._query = sash.share({str(i): q for i, q in enumerate(queries)})
         self._values, self._as_value = values, as_value
         self._stream: Any = None
         self._row, self._source = 0, np.random.default_rng(0)

@@ -65,6 +65,41 @@ def test_queries_over_restarts(mode: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_text_has_numbers(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries that share slices read some of their words each, and the values of those."""
+    monkeypatch.setattr(layout, "PAGE", 400)
+    who, least = sash.arg_max("s", by="x"), sash.min("s")
+    queries = {
+        "both": query(sash.sliding("6 seconds", "2 seconds"), {"who": who, "least": least}),
+        "other": query(sash.tumbling("3 seconds"), {"top": least, "n": sash.max("k")}, emit="all"),
+        "sizes": query(sash.tumbling("4 seconds"), {"x": who, "y": who.over("8 seconds")}),
+    }
+    store = sash.stores.memory()
+    given: dict[str, Any] = {"lateness": "2 seconds", "mode": mode}
+
+    def opened() -> Any:
+        return sash.share(queries).stream(store=store, name="all", **given)
+
+    stored, held = opened(), sash.share(queries).stream(**given)
+    for i, part in enumerate(batches(stream("disorder", 100), most=15)):
+        made, right = stored.push(part), held.push(part)
+        assert {n: rows(t) for n, t in made.items()} == {n: rows(t) for n, t in right.items()}
+        assert max(len(member.names) for member in stored._members) > 1
+        groups = [g for member in stored._members for g in member.stream._made.union.groups]
+        assert all(g.labelled and g.operator.shape != "object" for g in groups)
+        stored._check()
+        if i % 4 == 3:
+            stored.sync()
+            stored.release()
+            stored = opened()
+    key = part["k"][-1].as_py()
+    assert repr(stored.query("both", key)) == repr(held.query("both", key))
+    made, right = stored.close(), held.close()
+    assert {n: rows(t) for n, t in made.items()} == {n: rows(t) for n, t in right.items()}
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("seed", range(3))
 def test_generated_sets(seed: int) -> None:
     queries, store = drawn(seed), sash.stores.memory()

@@ -17,10 +17,13 @@ import pytest
 import sash
 from sash.aggregators.forest import RECORD
 from sash.engine.stream import Stream
-from sash.state import memory, parted_forest
+from sash.state import labels, parted_forest, shared
 from sash.state.forest_fields import PART
+from sash.state.shared_fields import ACTIVE
+from sash.tables import dictionaries
 from sash.tables import threads as threads_module
 from sash.testing.fuzz.streams import SELECTS
+from sash.testing.queries import differences
 from trouble import interrupted
 
 WINDOWS: dict[str, Any] = {
@@ -40,10 +43,30 @@ NUMBERS = {
 }
 
 
+EVENTS: dict[str, Any] = {
+    "trailing": sash.trailing(20),
+    "the time before": sash.trailing(20, exclude="ties"),
+    "lifetime": sash.lifetime(),
+    "rows": sash.rows(5, every=2),
+    "the others": sash.trailing(20, exclude="row"),
+    "delta": sash.delta("i", 30, 2),
+    "a policy": sash.policies.at_most_sum(60, "n"),
+    "ticks": sash.window(keep=sash.rows(6), every=5),
+    "session": sash.session(3),
+}
+TEXTS = {
+    "first": sash.first("s"),
+    "least": sash.min("s"),
+    "most": sash.max("d"),
+    "who": sash.arg_max("s", by="x"),
+    "n": sash.count(),
+}
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take pushes of some rows for large ones, and few keys for many."""
-    monkeypatch.setattr(memory, "MANY", 8)
+    monkeypatch.setattr(parted_forest, "MANY", 8)
     monkeypatch.setattr(threads_module, "PIECE", 8)
     monkeypatch.setattr(parted_forest, "STRIPE", 2)
     before = threading.active_count()
@@ -71,7 +94,8 @@ def batches(count: int = 8, rows: int = 40, seed: int = 1, keys: int = 9) -> lis
                     "n": pa.array(range(rows), pa.int64()),
                     "x": pa.array(some([0.1, 0.7, -3.3, 1e9, -0.0, None]), pa.float64()),
                     "i": pa.array(some([0, 1, -7, 40, None]), pa.int64()),
-                    "s": pa.array(some(["", "x", "yy", "é", None]), pa.string()),
+                    "s": pa.array(some(["", "x", "yy", f"é{batch}", None]), pa.string()),
+                    "d": pa.array(some([batch, 7 - batch, 30, None]), pa.int32()).cast(pa.date32()),
                 }
             )
         )
@@ -133,6 +157,98 @@ def test_all_aggregates(select: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("window", EVENTS)
+def test_windows_that_events_make(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    select = {f"a {name}": a for name, a in (NUMBERS | TEXTS).items()}
+    q = sash.Query(time="t", by=["k"], window=EVENTS[window], select=select)
+    same(q, batches(), monkeypatch)
+    if window in ("trailing", "session"):
+        same(q, batches(), monkeypatch, mode="live")
+    select = {f"a {name}": a for name, a in (TEXTS | SELECTS["in order"]).items()}
+    q = sash.Query(time="t", by=[], window=EVENTS[window], select=select)
+    same(q, batches(), monkeypatch)
+
+
+def shared_pushes(
+    queries: dict[str, sash.Query], threads: int, monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> list[Any]:
+    """What each push and the end emit of each query, bit by bit."""
+    monkeypatch.setenv("SASH_THREADS", str(threads))
+    s = sash.share(queries).stream(lateness=10, mode=mode)
+    made = []
+    for i, batch in enumerate(batches()):
+        made.append(s.push(batch))
+        s._check()
+        if i == 2:
+            s = type(s).from_bytes(s.to_bytes(), sash.share(queries))
+        elif i == 4:
+            s = copy.copy(s)
+    made += [{"late": s.late}, s.close()]
+    return [{name: bits(table) for name, table in one.items()} for one in made]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("mode", "by_pyramids"), [("final", False), ("live", False), ("final", True)]
+)
+def test_shared_streams(mode: Any, by_pyramids: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries that share slices, one with several sizes, over trees and over pyramids."""
+    if by_pyramids:
+        monkeypatch.setattr(shared, "pays", lambda asks, *more: asks.call[ACTIVE] > 0)
+    select = NUMBERS | TEXTS
+    two = {"one": sash.sum("i"), "two": sash.min("s").over(30), "ever": sash.count().over(40)}
+    queries = {
+        "a": sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=select),
+        "b": sash.Query(time="t", by=["k"], window=sash.sliding(7, 3), select=TEXTS),
+        "c": sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=two),
+    }
+    if by_pyramids:
+        del queries["c"]
+    alone = shared_pushes(queries, 1, monkeypatch, mode)
+    assert shared_pushes(queries, 3, monkeypatch, mode) == alone
+    assert sum(len(columns[0]) for one in alone for _, columns in one.values() if columns) > 50
+    s = sash.share(queries).stream(lateness=60)
+    monkeypatch.setenv("SASH_THREADS", "3")
+    made = [s.push(batch) for batch in batches()]
+    forest = s._members[0].stream._shared._grove.forests[0]
+    assert len(forest._parts) == parted_forest.PARTS
+    made.append(s.close())
+    for name, q in queries.items():
+        whole = pa.concat_tables([one[name] for one in made])
+        right = q.run(pa.concat_tables(batches())).to_pylist()
+        assert not differences(q, right, whole, ordered=False), name
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_text_has_labels(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while values are let go of at every step, which goes through all memories."""
+    monkeypatch.setattr(labels.Labels, "grown", lambda self: True)
+    q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=TEXTS)
+    _, s = pushed(q, batches(), 3, monkeypatch, mode=mode)
+    assert len(s._state._grove.forests[0]._parts) == parted_forest.PARTS
+    assert len(s._state._grove.forests[0]._labels) == 0  # all windows are closed
+    same(q, batches(), monkeypatch, mode=mode)
+    if mode == "final":
+        s = q.stream(lateness=60)
+        made = pa.concat_tables([*map(s.push, batches()), s.close()])
+        by = [("k", "ascending"), ("window_start", "ascending")]
+        assert made.sort_by(by).equals(q.run(pa.concat_tables(batches())).sort_by(by))
+
+
+@pytest.mark.plain
+def test_labels_that_are_used_up_are_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictionaries, "_TOP", 1 << 15)
+    monkeypatch.setattr(dictionaries, "_BITS", 4)
+    q = sash.Query(time="t", by=["c"], window=sash.sliding(200, 50), select=TEXTS)
+    given = batches()
+    for i, batch in enumerate(given):
+        texts = [f"{(40 * i + j) * 7919 % 997:03}" for j in range(batch.num_rows)]
+        given[i] = batch.set_column(batch.schema.get_field_index("s"), "s", pa.array(texts))
+    same(q, given, monkeypatch)
+
+
+@pytest.mark.plain
 def test_changes_early_windows_and_nanoseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=NUMBERS)
     same(q, batches(), monkeypatch, mode="live", early=True)
@@ -160,7 +276,7 @@ def test_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     _, s = pushed(q, batches(), 3, monkeypatch)
     assert started
     assert len(s._state._grove.forests[0]._parts) == parted_forest.PARTS
-    monkeypatch.setattr(memory, "MANY", 1_000)
+    monkeypatch.setattr(parted_forest, "MANY", 1_000)
     started.clear()
     pushed(q, batches(), 3, monkeypatch)
     assert not started
@@ -272,29 +388,33 @@ def test_answers_that_do_not_exist_are_in_their_rows(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.plain
-def test_an_error_names_the_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["sliding", "shared", "trailing", "rows", "session"])
+def test_an_error_names_the_first_key(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def combine(a: int, b: int) -> int:
         if a + b >= 100:
             raise ValueError("too much")
         return a + b
 
     own = sash.operator(identity=0, lift=lambda x: x, combine=combine, commutative=True)
-    q = sash.Query(
-        time="t", by=["c"], window=sash.sliding(20, 10), select={"a": sash.aggregate(own, "i")}
-    )
+    window = EVENTS.get(kind, sash.sliding(20, 10))
+    q = sash.Query(time="t", by=["c"], window=window, select={"a": sash.aggregate(own, "i")})
+    other = sash.Query(time="t", by=["c"], window=sash.tumbling(10), select={"n": sash.count()})
     said = []
     for threads in (1, 3):
         monkeypatch.setenv("SASH_THREADS", str(threads))
-        s = q.stream(lateness=5)
+        s: Any = q.stream(lateness=5)
+        if kind == "shared":
+            s = sash.share({"own": q, "other": other}).stream(lateness=5)
         keys = list(range(20)) * 2
         s.push(pa.table({"t": [1] * 20 + [11] * 20, "c": keys, "i": [1] * 40}))
-        more = [90 if key in (7, 12, 13) else 1 for key in keys]
+        more = [99 if key in (7, 12, 13) else 1 for key in keys]
         with pytest.raises(Exception, match="too much") as error:
             s.push(pa.table({"t": [12] * 20 + [40] * 20, "c": keys, "i": more}))
         said.append(str(error.value))
         with pytest.raises(RuntimeError):
             s.push({"t": 50, "c": 1, "i": 1})
     assert said[0] == said[1]
+    assert "7" in said[0]
 
 
 @pytest.mark.plain
@@ -329,11 +449,16 @@ def test_rows_that_lift_refuses_are_late(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.plain
-def test_an_interrupt_leaves_a_sound_stream_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["sliding", "text", "trailing", "session"])
+def test_an_interrupt_leaves_a_sound_stream_or_none(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C between any two steps: the stream goes on as if nothing was pushed, or all of it was
     when what it emitted was on its way to the caller, or refuses."""
     monkeypatch.setenv("SASH_THREADS", "2")
-    q = sash.Query(time="t", by=["c"], window=sash.sliding(20, 5), select={"n": sash.sum("i")})
+    window = EVENTS.get(kind, sash.sliding(20, 5))
+    picks = {"least": sash.min("s"), "last": sash.last("s")} if kind == "text" else {}
+    q = sash.Query(time="t", by=["c"], window=window, select=picks | {"sum": sash.sum("i")})
     first, second = batches(2)
     whole = q.stream(lateness=10)
     whole.push(first)
@@ -343,7 +468,7 @@ def test_an_interrupt_leaves_a_sound_stream_or_none(monkeypatch: pytest.MonkeyPa
     with interrupted(0) as lines:
         again.push(second)
     stopped = refused = 0
-    for n in range(1, lines[0], 41):
+    for n in range(1, lines[0], 41 if kind == "sliding" else 97):
         s = q.stream(lateness=10)
         s.push(first)
         try:
@@ -352,7 +477,7 @@ def test_an_interrupt_leaves_a_sound_stream_or_none(monkeypatch: pytest.MonkeyPa
             continue  # this thread had fewer lines to run, as the others had more
         except KeyboardInterrupt:
             stopped += 1
-        if s._turns.broken or s._state.broken:
+        if s._turns.broken or (kind in ("sliding", "text") and s._state.broken):
             refused += 1
             with pytest.raises(RuntimeError, match="not sound any more"):
                 s.push(second)

@@ -23,6 +23,8 @@ WINDOWS = {
     "sliding": sash.sliding(20, 5),
     "trailing": sash.trailing(9),
     "rows": sash.rows(4),
+    "lifetime": sash.lifetime(exclude="ties"),
+    "others": sash.trailing(9, exclude="row"),
     "ticks": sash.window(keep=sash.rows(6), every=5),
     "session": sash.session(3),
 }
@@ -31,7 +33,7 @@ CASES = [
     *((kind, "sliding", "final", "memory") for kind in KINDS if kind != "text"),
     *((kind, "sliding", "final", "tiles") for kind in KINDS),
     *(("text", window, "final", "memory") for window in WINDOWS),
-    *(("text", window, "final", "tiles") for window in ("trailing", "session")),
+    *(("text", window, "final", "tiles") for window in WINDOWS if window != "sliding"),
     *(("text", window, "live", "memory") for window in ("sliding", "trailing", "session")),
     *(("text", window, "live", "tiles") for window in ("sliding", "trailing", "session")),
 ]
@@ -122,6 +124,18 @@ def test_questions_are_answered_with_values() -> None:
     found = s.query("p", 0, 5)
     assert [found[name] for name in ("first", "last", "who", "least", "most")] == [*"babab"]
     assert s.query("q", 0, 5)["least"] is None
+
+
+@pytest.mark.plain
+def test_questions_to_a_store_about_keys_without_events() -> None:
+    q = sash.Query(time="t", by=["k"], window=sash.trailing(9), select=select("text"))
+    s = open_stream("tiles", q, lateness=3)
+    s.push({"t": 3, "k": "p", "x": 1.0, "v": "b"})
+    found = [s.query(key, at=5) for key in "pq"]
+    assert [[one[name] for name in ("last", "who", "least")] for one in found] == [
+        ["b", "b", "b"],
+        [None, None, None],
+    ]
 
 
 @pytest.mark.plain

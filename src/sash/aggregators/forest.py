@@ -75,10 +75,11 @@ from .nodes import (
     value_at,
 )
 
-__all__ = ["FOREST", "RECORD", "UNBOUNDED", "drop_before", "lay_out"]
+__all__ = ["FOREST", "PART", "RECORD", "UNBOUNDED", "drop_before", "lay_out"]
 
 #: Words of a tree's record; those after the first four are its owner's.
 RECORD = 8
+PART = 7  # the number of the memory that the tree is in, where there are several
 UNBOUNDED = 2**62  # after all times
 
 
@@ -306,6 +307,7 @@ def reach(m: Memory, lo: int, hi: int) -> int:
 def lay_out(
     m: Memory,
     records: Any,
+    memories: Any,
     trees: Any,
     count: int,
     low: int,
@@ -314,11 +316,12 @@ def lay_out(
     partials: Partials,
 ) -> None:
     """Write the entries from a time on of some trees one after the other; those of tree i come
-    before bounds[i + 1].  The trees stay as they are."""
+    before bounds[i + 1].  The trees stay as they are, each in the memory that its record says."""
     made = 0
     for i in range(count):
         tree = item(trees, i)
         n = item(records, RECORD * tree)
+        m = item(memories, item(records, RECORD * tree + PART))
         k = 0
         if n != 0:
             take_out(m, records, tree)

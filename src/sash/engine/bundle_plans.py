@@ -83,10 +83,10 @@ class BundlePlan:
 def plan_bundle(
     bundle: Bundle, schema: pa.Schema, *, whole: bool = False, stored: bool = False
 ) -> BundlePlan:
-    """Make the plan of a bundle: with `whole`, for a whole table (see `query.plan.make_plan`); with
-    `stored`, for slices in a store; else for a stream in memory.  If the columns do not fit a
-    query, the error names the query."""
-    labelled = not whole and not stored
+    """The plan of aligned queries, or an error that names the query and says what is wrong with
+    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`), with
+    `stored`, for slices in a store; else for a stream in memory."""
+    labelled = not whole
     alone: dict[str, Plan] = {}
     alike: dict[Any, Plan] = {}  # by the selection, because plans do not depend on the window
     for name, query in bundle.queries.items():
@@ -108,7 +108,7 @@ def plan_bundle(
     ]
     query, columns = union_query(bundle, rowless)
     union = make_plan(query, schema, whole=whole, labelled=labelled)
-    if labelled:
+    if not whole and not stored:
         return BundlePlan(bundle, union, alone, {}, columns, sizes)
     plans, reads, sized = {}, {}, {}
     projected = _Projected(union)
@@ -239,14 +239,16 @@ def _some_of(
         names = tuple(group.names[i] for _, i in wanted)
         joined = _joined(tuple(made), names, types, layout is not None)
     values_of = [group.values_of[i] for _, i in wanted]
+    hows = tuple(group.hows[c] for c in used if c < many)
     sub = Group(
         tuple(column for column, _ in wanted),
         tuple(group.columns[c] for c in used if c < many),
         joined,
-        tuple(group.hows[c] for c in used if c < many),
+        hows,
         tuple(group.exact[i] for _, i in wanted),
         tuple(None if c is None else used.index(c) for c in values_of),
         tuple(group.conditions[c - many] for c in used if c >= many),
+        labelled=group.labelled and not {"rows", "places"}.isdisjoint(hows),
     )
     return sub, None if places == list(range(total)) else tuple(places), used
 

@@ -27,6 +27,7 @@ from ..windows import Driven, Ticked
 from .driven import with_nulls
 from .event_stream import Judged, Reached
 from .measured import unmeasurable
+from .pending import refuses_no_row
 from .waiting import Waiting
 from .waiting_stream import KeepingStream, WaitingStream
 
@@ -37,10 +38,10 @@ class _Kept(WaitingStream):
     """A stream that keeps a partial for each event."""
 
     _kept: Kept
-    _labels_in_store = False
 
     def _cut(self, table: pa.Table) -> Any:
-        return self._kept.check_rows(table)
+        assert self._plan is not None
+        return self._kept.check_rows(table, operators=not refuses_no_row(self._plan))
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
         return unmeasurable(self._query.window, given)
@@ -114,7 +115,10 @@ class DrivenStream(_Kept, KeepingStream):
         """The rows that fire: the columns of their events, the window and the values."""
         assert self._plan is not None
         assert isinstance(self._query.window, Driven)
-        made = rows.take(pa.array(found.rows)).replace_schema_metadata(None)
+        made = rows  # if all fire, they are in order
+        if len(found.rows) < rows.num_rows:
+            made = rows.take(pa.array(found.rows))
+        made = made.replace_schema_metadata(None)
         own = times_of(one_array(made.column(self._query.time)))[0]
         start, end = self._query.window.spans(own)
         kind = self._plan.time_type

@@ -23,6 +23,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..operators.contract import Operator
 from ..query.plan import Plan
+from ..query.types import value_type
 from ..tables.arrow import times_of
 from ..tables.intake import is_utf8
 from ..windows.contract import LATEST
@@ -231,3 +232,19 @@ def _refuses_none(operator: Operator) -> bool:
     if operator.parts:
         return all(_refuses_none(part.operator) for part in operator.parts)
     return bool(operator.ready)
+
+
+def refuses_no_row(plan: Plan) -> bool:
+    """True if no row of the plan's types makes the query fail, so that none need be tried: ready
+    operators over plain columns, without a condition."""
+    if any(group.conditions for group in plan.groups):
+        return False
+    kinds = [value_type(f.type) for f in plan.schema]
+    return all(map(_plain, kinds)) and all(_refuses_none(g.operator) for g in plan.groups)
+
+
+def _plain(kind: pa.DataType) -> bool:
+    """True for types of which every value can be read and put in order."""
+    t = pa.types
+    tests = (t.is_signed_integer, t.is_float32, t.is_float64, t.is_boolean, t.is_string)
+    return any(test(kind) for test in (*tests, t.is_large_string, t.is_date32, t.is_timestamp))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -84,12 +84,11 @@ class Stream(ABC):
     """
 
     _place: Place = "Query.stream"
-    _store: Store | None = None  # holds the state; None if the state is in memory
-    _labels_in_store: ClassVar[bool] = True  # labels stand for text in a store too
-    _journal: Journal | None = None  # the store, if `sync` writes to it
-    _prefix = b""  # the keys of the stream's records begin with it
-    _beside = ""  # text that the stream's owner keeps with it
-    _pending: Pending | None = None  # noted events, in streams that put some off
+    _store: Store | None = None  # where the state is, if it is not in memory
+    _journal: Journal | None = None  # the same, if the stream is synced with it
+    _prefix = b""  # how the keys of its records begin there
+    _beside = ""  # what the stream's owner keeps with it
+    _pending: Pending | None = None  # events that are noted, for streams that put some off
 
     def __init__(
         self,
@@ -473,9 +472,8 @@ class Stream(ABC):
         """Bind the query to the types of its columns, and make the state."""
 
     def _planned(self, schema: pa.Schema) -> Plan:
-        """Make the plan for a schema."""
-        labelled = self._store is None or self._labels_in_store
-        return make_plan(self._query, schema, labelled=labelled)
+        """The plan for a schema."""
+        return make_plan(self._query, schema, labelled=True)
 
     def _tied(self, schema: pa.Schema) -> Plan:
         """Make and check the plan for a schema, and note the parts of the schema that the stream

@@ -33,6 +33,7 @@ from ..windows import Driven
 from .as_of import check_window
 from .driven import with_nulls
 from .event_stream import Judged, Reached
+from .pending import refuses_no_row
 from .turns import in_turn
 from .waiting_stream import KeepingStream
 
@@ -55,10 +56,13 @@ class TrailingStream(KeepingStream):
 
     def _make_states(self, plan: Plan) -> None:
         self._reach = Reach.of(plan)
+        self._refuses_none = refuses_no_row(plan)
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
         self._revisions: dict[int, int] = {}  # live mode: of rows emitted again, by number
 
     def _cut(self, table: pa.Table) -> Any:
+        if self._mode == "final" and self._refuses_none:
+            return None  # rows are cut when the watermark has passed them
         return self._trails.cut(table)
 
     def _step(self, judged: Judged, reached: Reached) -> tuple[Any, dict[int, str]]:

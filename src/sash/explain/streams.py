@@ -41,11 +41,9 @@ def explain_stream(
     early: bool = False,
     batch: int = 1000,
     place: Place = "Query.stream",
-    labelled: bool = True,
 ) -> Explanation:
     """Explain how a query runs over a stream with these columns; `data` is a sample to push.  For a
-    stream in a store, the sample is pushed into a stream in memory.  `labelled` says whether text
-    becomes labels, or stays Python objects."""
+    stream in a store, the sample is pushed into a stream in memory."""
     if place != "Query.stream":
         more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
         return _stored(query, schema, data, more, place)
@@ -53,7 +51,7 @@ def explain_stream(
     plan = given = None
     if sample is not None or schema is not None:
         given = schema_of(schema) if sample is None else sample.schema
-        plan = make_plan(query, given, labelled=labelled)
+        plan = make_plan(query, given, labelled=True)
     check("Query.stream", Asked(query, plan, mode, early))
     kept = kept_by_stream(query, plan, lateness)
     made = Explanation(
@@ -81,12 +79,11 @@ def _stored(
 ) -> Explanation:
     """Explain how a query runs over a stream whose state is in a store."""
     known = schema if data is None else as_arrow(data)
-    labelled = Stream._for(query)._labels_in_store
-    plan = None if known is None else make_plan(query, schema_of(known), labelled=labelled)
+    plan = None if known is None else make_plan(query, schema_of(known), labelled=True)
     check(place, Asked(query, plan, more["mode"], more["early"]))
     # a stream in memory uses the order of arrival, not `tie`
     plain = dataclasses.replace(query, tie=None)
-    made = explain_stream(plain, schema, data, labelled=labelled, **more)
+    made = explain_stream(plain, schema, data, **more)
     made = in_records(made, query, "the store", "a batch")
     return dataclasses.replace(
         made,

@@ -19,7 +19,7 @@ For Real-Time Analytics", SSDBM 2017.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
@@ -181,11 +181,14 @@ class Composite:
     def starts(self, shown: Any) -> Any:
         """The start of the slice of each time; starts and times are readings.  If there are many
         more edges than times, each time stands for its own start: that never merges two slices."""
-        low, high = int(shown.min()), int(shown.max())
+        return self.starter(int(shown.min()), int(shown.max()), len(shown))(shown)
+
+    def starter(self, low: int, high: int, count: int) -> Callable[[Any], Any]:
+        """A function of some of so many times, from one to another, that gives these starts."""
         if isinstance(self.cuts, Periodic) and len(self.cuts.cuts) <= 2:
-            return self.cuts.start(shown)
-        listed = written_out(self.cuts, low, high, max(4 * len(shown), _FEW))
-        return shown if listed is None else listed.start(shown)
+            return self.cuts.start
+        listed = written_out(self.cuts, low, high, max(4 * count, _FEW))
+        return (lambda shown: shown) if listed is None else listed.start
 
     def numbered(self, low: int, high: int, most: int) -> Edges | None:
         """The edges between two times, in a form that numbers many times cheaply; None if there are

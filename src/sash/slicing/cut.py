@@ -86,7 +86,7 @@ def cut_events(
         if words is None:
             words = np.empty(most * core.width, dtype=np.int64)
         written, at_partials = core.integers(words.reshape(-1))
-        partials = written.reshape(most, core.width)
+        partials = written.reshape(-1, core.width)
     made = core.run.cut(
         core.m,
         handle,

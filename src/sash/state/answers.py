@@ -253,11 +253,18 @@ def told(reasons: dict[str, str]) -> str:
 
 
 def by_key_and_time(
-    keys: list[pa.Array], times: Array, values: dict[str, pa.Array], failed: dict[int, str]
+    keys: list[pa.Array],
+    times: Array,
+    values: dict[str, pa.Array],
+    failed: dict[int, str],
+    codes: Array | None = None,
 ) -> tuple[Array, list[pa.Array], dict[str, pa.Array], dict[int, str]]:
-    """Sort rows by key, then time.  Return the order, and in that order the columns of keys, the
-    values by name, and why rows lack answers."""
-    order = np.lexsort((times, key_codes(keys, len(times))[0]))
+    """The order of rows by key, then time, and in that order the columns of their keys, their
+    values by name, and those that lack some, and why.  `codes` has the number of each row's key, in
+    the order of the keys, if it is known."""
+    if codes is None:
+        codes = key_codes(keys, len(times))[0]
+    order = np.lexsort((times, codes))
     at, place = pa.array(order), np.argsort(order)
     return (
         order,

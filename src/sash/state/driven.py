@@ -20,18 +20,20 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..tables.arrow import flat, from_ipc, one_array, to_ipc
-from ..tables.rows import Ordered, rows_in_order, without_others
+from ..tables.rows import Ordered
 from ..windows import Driven, Ticked, tumbling
 from ..windows.contract import Change, Mark, Rule, Span
+from .beside import Beside
 from .by_key import ByKey, Listed
 from .due import NEVER, Due
-from .folds import Folds, KeyRuns
-from .forest import Forest
+from .folds import KeyRuns
 from .grove import Grove
 from .keeping import KeepRule, Settled, firing, keeping, mixed
 from .keyed import Keyed
 from .lanes import Lanes
 from .measures import held_in_time
+from .numbered import folds_of
+from .parted_forest import PartedForest, batch_in_order, threads_for
 from .ragged import ragged
 from .range_answers import Found, Ranges
 from .reach import Reach
@@ -69,7 +71,7 @@ class Step:
     first: Array
     last: Array
     more: Array
-    partials: list[Array]  # of all rows, for a store
+    partials: list[Array]  # of all rows, for a store, as they are beside a forest
 
     @property
     def shifts(self) -> Array:
@@ -85,7 +87,7 @@ class Kept:
         """For a store (`stored`), the partials of kept events are in lanes between two steps, and a
         forest lasts for one step."""
         self._plan = plan
-        self._folds = [Folds(group.operator) for group in plan.groups] if stored else []
+        self._folds = folds_of(plan) if stored else []
         window = plan.query.window
         assert isinstance(window, Driven | Ticked)
         keeps = window.keeps
@@ -101,8 +103,8 @@ class Kept:
         self._keeping = keeping(keeps, self._columns(self._empty))
         measured = self._keeping.read(self._columns(self._empty))
         self._merges = merges
-        partials = [folds.array(folds.join([])) for folds in self._folds]
-        self._columns_kept = [np.zeros(0, np.int64), *measured, *partials]
+        self._beside = Beside(self._folds)
+        self._columns_kept = [np.zeros(0, np.int64), *measured, *self._beside.none()]
         self._measures = 1 + len(measured)
         self._clear()
         #: Columns with a value for each key; the first is the number of events that the key had.
@@ -111,8 +113,12 @@ class Kept:
         self.visited = 0  # the number of keys that steps have visited
 
     def _clear(self) -> None:
-        """Begin without keys and events."""
-        self._grove = Grove(self._plan, tumbling(1), Forest)  # a forest needs some window
+        """Keep nothing."""
+        # a forest is made for some window
+        self._grove = Grove(self._plan, tumbling(1), PartedForest)
+        if self._folds:
+            self._grove.borrow()
+        self._beside = Beside(self._folds)
         self._lanes = Lanes(self._columns_kept)
         self._due = Due()
 
@@ -120,24 +126,25 @@ class Kept:
         """The columns that the measure of kept events reads."""
         return [flat(table.column(name)) for name in self._reads]
 
-    def check_rows(self, table: pa.Table) -> None:
-        """Raise an error if one of the rows cannot be used.  The state stays as it is."""
+    def check_rows(self, table: pa.Table, *, operators: bool) -> None:
+        """Raise if one of the rows cannot be used, by `operators` or else only by the rule that
+        says what is kept; changes nothing."""
         read = table.select([f.name for f in self._plan.schema])
-        self._cut(rows_in_order(self._plan, read), np.arange(table.num_rows))
+        if operators:
+            given = batch_in_order(self._plan, read, threads_for(table))
+            self._cut(given, np.arange(table.num_rows))
         if isinstance(self._keeping, KeepRule) and table.num_rows:
             self._keeping.check(self._columns(read))
 
     def _cut(self, given: Ordered, numbers: Array) -> list[Any]:
-        """The partials of rows in order, one for each row."""
-        forests = self._grove.forests
-        rows, bounds = given.rows, given.bounds
-        return [f.cut(given.table, rows, numbers, bounds, whole=False)[1] for f in forests]
+        """The partials of rows in order, one for each."""
+        return self._grove.cut(given.table, given, numbers, threads_for(numbers))[1]
 
     def _settle(self, table: pa.Table, watermark: int) -> Step:
         """Begin a step: put each key's settling rows after the rows that it keeps, and find what
         each row keeps."""
         self._compact()
-        given = without_others(rows_in_order(self._plan, table))
+        given = batch_in_order(self._plan, table, threads_for(table))
         many = len(given.bounds) - 1 if len(given) else 0
         numbers = self._grove.keys.add(given.keys, many) if many else _NONE
         self._grove.make_room()
@@ -152,7 +159,7 @@ class Kept:
         at, at_new = mixed(counts, more)
         new = [given.times, *self._keeping.read([given.column(c) for c in self._reads])]
         partials = self._cut(given, np.arange(len(given))) if self._folds and many else []
-        new += [f.array(p) for f, p in zip(self._folds, partials, strict=False)]
+        new += self._beside.enter(partials)
         new += [column[:0] for column in kept[len(new) :]]
         size = len(at) + len(at_new)
         both = [np.empty((size, *column.shape[1:]), column.dtype) for column in kept]
@@ -172,7 +179,8 @@ class Kept:
         rows = step.rows
         edges = self._keeping.edges(rows, step.first, step.columns, watermark)
         inserted = self._all_rows(step) if self._folds else self._new_rows(step)
-        found = self._grove.ranges(step.visits, inserted, asked, edges + step.shifts)
+        threads = threads_for(step.rows.new)
+        found = self._grove.ranges(step.visits, inserted, asked, edges + step.shifts, threads)
         left = rows.bounds[1:] - edges
         at = ragged(edges, left)
         columns = [column[at] for column in (rows.times, *step.columns, *step.partials)]
@@ -193,8 +201,7 @@ class Kept:
         """All rows to insert, kept and new, for a forest that holds nothing yet."""
         bounds = step.rows.bounds
         numbers = np.arange(len(step.rows.times)) + np.repeat(step.shifts, np.diff(bounds))
-        given = [p if folds.width else p.tolist() for folds, p in zip(self._folds, step.partials)]
-        return bounds, numbers, given
+        return bounds, numbers, self._beside.partials(step.partials)
 
     def _merged(self, step: Step, edges: Array) -> tuple[Array, list[Array]]:
         """Combine the rows of each key before its edge into one row, which has their oldest time.
@@ -206,10 +213,10 @@ class Kept:
         first = np.flatnonzero((every >= edges[owners]) | (every == bounds[owners]))
         ends, keys = np.append(first, len(times)), self._grove.keys.columns
         runs = KeyRuns(every, ends, keys, step.visits[owners[first]], times[first])
-        folded = runs.fold(self._plan.groups, self._folds, step.partials)
-        both = zip(self._folds, folded, strict=True)
+        given = self._beside.partials(step.partials)
+        folded = runs.fold(self._plan.groups, self._folds, given)
         left = np.bincount(owners[first], minlength=len(step.visits))
-        return left, [times[first], *(folds.array(one) for folds, one in both)]
+        return left, [times[first], *self._beside.enter(folded)]
 
     def _make_room(self) -> None:
         """Make room for all keys in the columns of values."""
@@ -281,7 +288,7 @@ class Kept:
         counts, columns = self._lanes.get(numbers)
         types = [self._empty.schema.field(name).type for name in self._reads]
         measured = self._keeping.arrow(columns[1 : self._measures], types)
-        both = zip(self._folds, columns[self._measures :], strict=True)
+        both = zip(self._folds, self._beside.partials(columns[self._measures :]), strict=True)
         partials = [folds.as_column(some) for folds, some in both]
         at = pa.array(numbers)
         keys = [column.take(at) for column in self._grove.keys.columns]
@@ -300,7 +307,7 @@ class Kept:
         self._known = [np.array(column.to_numpy(zero_copy_only=False)) for column in held.known]
         times, *rest = held.lists[0].columns
         both = zip(self._folds, rest[self._measures - 1 :], strict=True)
-        partials = [folds.array(folds.from_column(column)) for folds, column in both]
+        partials = self._beside.enter([folds.from_column(column) for folds, column in both])
         measured = self._keeping.restored(rest[: self._measures - 1])
         columns = [times.to_numpy(), *measured, *partials]
         self._lanes.put(numbers, held.lists[0].counts, columns)
@@ -370,7 +377,9 @@ class DrivenState(Kept):
             self._grove.keys.remove(visits[idle])
         # in the order of the table
         where = np.flatnonzero(fires) if given.rows is None else given.rows[fires]
-        order = np.argsort(where)
+        asks = np.full(table.num_rows, -1)  # of each row, which window it asks for
+        asks[where] = np.arange(len(where))
+        order = asks[asks >= 0]
         takes = pa.array(order)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))

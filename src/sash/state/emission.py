@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kernels.columns import Array
 from ..windows import Aligned
-from .answers import joined_reasons
+from .answers import Sources, joined_reasons
 from .contract import AGAIN, NEW, Emitted, StepFailed
 from .joint import Ask
 from .numbered import Numbered
@@ -163,9 +163,7 @@ def _windows(visit: Visit, reader: Reader, chosen: _Chosen) -> Windows:
     found: Windows | None = None
     each = zip(reader.scans, reader.names, reader.partials(held), strict=True)
     for scan, names, partials in each:
-        words, sources = partials, None
-        if isinstance(partials, Numbered):
-            words, sources = partials.words, partials.sources
+        words, sources = _apart(partials)
         try:
             made = scan.windows_of_slices(
                 words, starts, chosen.bounds, chosen.first, chosen.last, sources
@@ -179,6 +177,13 @@ def _windows(visit: Visit, reader: Reader, chosen: _Chosen) -> Windows:
             found.join(made)
     assert found is not None
     return found
+
+
+def _apart(partials: Any) -> tuple[Any, Sources | None]:
+    """Partials as a scan reads them, and the values of those that have numbers for them."""
+    if isinstance(partials, Numbered):
+        return partials.words, partials.sources
+    return partials, None
 
 
 def _add_sizes(
@@ -199,8 +204,9 @@ def _add_sizes(
         asked = rows, window.start(windows.numbers), window.end(windows.numbers)
         each = zip(reader.scans, reader.names, reader.partials(held), strict=True)
         for scan, names, partials in each:
+            words, sources = _apart(partials)
             try:
-                made, lacking = scan.spans_of_slices(partials, times, ends, asked)
+                made, lacking = scan.spans_of_slices(words, times, ends, asked, sources)
             except ScanFailed as failed:
                 code, number = int(codes[failed.group]), int(first[failed.group])
                 raise StepFailed(failed.error, names, visit.keys, code, number) from failed.error

@@ -6,8 +6,8 @@ import copy
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -49,12 +49,12 @@ from .forest_fields import (
 from .forest_kernel import forest_kernel
 from .forest_out import Out
 from .forest_slots import slots_of
-from .labels import Labels, Values
+from .labels import Borrowed, Labels, Partials, Values
 from .numbered import Numbered
 from .range_answers import Found, Inserted, Ranges
 from .tree_size import FEWEST, leaf_entries, node_words
 
-__all__ = ["Answered", "CombineRaised", "Forest"]
+__all__ = ["Answered", "AnsweredRanges", "CombineRaised", "Forest", "memories_of"]
 
 #: Windows hold times of less than 2^60, and are not longer: they lie between these times.
 _FAR = 2**61
@@ -84,6 +84,10 @@ class Answered:
     gone: Array
 
 
+#: Of ranges, those whose answers do not exist; and the numbers of keys that hold nothing any more.
+AnsweredRanges: TypeAlias = tuple[dict[int, Apart], Array]
+
+
 class Forest:
     """The slices of all keys for one group of aggregates, a tree for each key."""
 
@@ -109,8 +113,8 @@ class Forest:
         self._out = Out(core, self._columns)
         self._rows = 0  # an estimate of the rows of the next step
         self._plain = _plain_answers(core, group, types)
-        self._labels = Labels(group) if group.labelled else None
-        self.swept = 0  # how many sweeps there were; each gives values new labels
+        self._labels: Labels | Borrowed | None = Labels(group) if group.labelled else None
+        self.swept = 0  # how often labels were given anew
         # the slots of a new partial, and of a part of an answer, are free before a step
         self._spare = HEADER + core.width, HEADER + 3 * core.width
 
@@ -149,14 +153,24 @@ class Forest:
             partials = self._labels.insert(partials, self._sweep)
         return partials if isinstance(self._core, ObjectCore) else partials.reshape(-1)
 
+    def borrow(self) -> None:
+        """Take all partials with values of their own: the forest lasts for one step."""
+        if self._labels is not None:
+            self._labels = Borrowed(self.group)
+
     def _sweep(self, more: Values | None = None) -> None:
-        """Drop the values that no slice holds any more, and give the others new labels, with room
-        for `more` values."""
-        if self._labels is not None and isinstance(self._core, BufferCore):
+        """Let go of the values that no slice holds any more, and make room for more."""
+        if isinstance(self._labels, Labels):
             self.swept += 1
-            roots, memory = self._records[::RECORD], self._core.buffer
-            slots = slots_of(memory, roots[roots > 0], self._entries, self._core.width)
-            self._labels.sweep(memory, *slots, more)
+            self._labels.sweep(self._swept(), more)
+
+    def _swept(self) -> list[Partials]:
+        """Where all partials are."""
+        records, core = self._records, self._core
+        assert isinstance(core, BufferCore)
+        own = (records[::RECORD] > 0) & (records[PART::RECORD] == self.part)
+        roots = records[::RECORD][own]
+        return [(core.buffer, *slots_of(core.buffer, roots, self._entries, core.width))]
 
     def let_go(self) -> None:
         """Sweep, if there are many more values than after the last sweep."""
@@ -230,7 +244,7 @@ class Forest:
                 out.grow(max(2 * out.rows, int(call[MADE] + 2 * call[WANTED])))
                 call[WANTED] = 0
             call[ROWS] = out.rows
-            memories, at_memories = _memories(parts)
+            memories, at_memories = memories_of(parts)
             given = at_memories, at_visits, len(visits), *at_slices, at_partials
             done: int = core.run.step(
                 core.m, self._at_call, self._at_records, *given, *out.handles, at_gone
@@ -250,40 +264,67 @@ class Forest:
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return Answered(**out.read(made), values=values, failed=failed, gone=left)
 
-    def ranges(self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array) -> Found:
-        """Insert entries and answer ranges of entries, then evict or merge the entries before each
-        key's edge; see `range_kernel.ranges`."""
+    def ranges(
+        self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array, threads: int = 1
+    ) -> Found:
+        """Insert entries and answer ranges of them, then forget what is before each key's edge; see
+        `range_kernel.ranges`.  A forest in one memory needs no more than one thread."""
+        kept, outputs = self._core.outputs(len(asked.lows))
+        given = replace(inserted, partials=self._to_insert(inserted.partials))
+        answered = self._ranges(visits, given, asked, edges, outputs, [self])
+        return self._found(kept, asked, [answered])
+
+    def _ranges(
+        self,
+        visits: Array,
+        inserted: Inserted,
+        asked: Ranges,
+        edges: Array,
+        outputs: Any,
+        parts: Sequence[Forest],
+        at: Array | None = None,
+    ) -> AnsweredRanges:
+        """The same for some of the keys to visit, whose trees are in the memories of some parts;
+        answers go where the kernel's outputs are."""
         core, call = self._core, self._call
         call[VISIT] = call[BEGUN] = call[GONE] = 0
         call[AT] = -1
-        given = (visits, inserted.bounds, inserted.numbers, asked.bounds, asked.lows, asked.highs)
-        ints = [core.integers(a) for a in (*given, *(asked.holes or ()), edges)]
-        at_visits, at_bounds, at_numbers, at_asks, at_lows, at_highs, *at_more = (
-            h for _, h in ints
-        )
-        at_holes = at_more[:-1] or [at_lows, at_lows]
-        held = at_partials = self._to_insert(inserted.partials)
+        own = [inserted.bounds[:-1], inserted.bounds[1:], asked.bounds[:-1], asked.bounds[1:]]
+        if at is not None:
+            visits, edges, own = visits[at], edges[at], [bounds[at] for bounds in own]
+        given = (visits, *own, edges, inserted.numbers, asked.lows, asked.highs)
+        ints = [core.integers(a) for a in (*given, *(asked.holes or ()))]
+        at_visits, *at_bounds, at_edges, at_numbers, at_lows, at_highs = (h for _, h in ints[:9])
+        at_holes = [h for _, h in ints[9:]] or [at_lows, at_lows]
+        held = at_partials = inserted.partials
         if isinstance(core, BufferCore):
             held, at_partials = core.integers(held)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
-        kept, outputs = core.outputs(len(asked.lows))
 
         def run() -> int:
-            entered = at_visits, len(visits), at_bounds, at_numbers, at_partials
-            asking = at_asks, at_lows, at_highs, int(asked.holes is not None), *at_holes
-            then = at_more[-1], int(asked.merges), asked.each, outputs, at_gone
+            memories, at_memories = memories_of(parts)
+            entered = at_visits, len(visits), *at_bounds[:2], at_numbers, at_partials
+            asking = *at_bounds[2:], at_lows, at_highs, int(asked.holes is not None), *at_holes
+            then = at_edges, int(asked.merges), asked.each, outputs, at_gone
             done: int = core.run.ranges(
-                core.m, self._at_call, self._at_records, *entered, *asking, *then
+                core.m, self._at_call, self._at_records, at_memories, *entered, *asking, *then
             )
+            del memories
             return done
 
-        with core.call(len(inserted.numbers)):
-            apart = self._completed(run, visits)
-        del held  # the kernel does not read it any more
-        rows = len(asked.lows) // asked.each
-        values, failed = self._answers(kept, rows, apart)
+        with ExitStack() as calls:
+            for part in parts:
+                calls.enter_context(part._core.call(len(inserted.numbers)))
+            apart = self._completed(run, visits, parts)
+        del held  # the kernel needs it no more
+        return apart, np.asarray(gone[: int(call[GONE])], dtype=np.int64)
+
+    def _found(self, kept: Any, asked: Ranges, answered: Sequence[AnsweredRanges]) -> Found:
+        """The answers of ranges, out of a core's outputs."""
+        apart = {row: one for some, _ in answered for row, one in some.items()}
+        values, failed = self._answers(kept, len(asked.lows) // asked.each, apart)
         self.let_go()
-        return Found(values, failed, np.asarray(gone[: int(call[GONE])], dtype=np.int64))
+        return Found(values, failed, np.concatenate([gone for _, gone in answered]))
 
     def _completed(
         self, run: Callable[[], int], visits: Array, parts: Sequence[Forest] = ()
@@ -446,7 +487,7 @@ class Forest:
         them."""
         core = self._core
         self._sweep()
-        labelled = b"" if self._labels is None else self._labels.dump()
+        labelled = self._labels.dump() if isinstance(self._labels, Labels) else b""
         records = np.asarray(self._records, dtype="<i8")
         if isinstance(core, BufferCore):
             return [records.tobytes(), core.buffer[: core.get(TOP)].tobytes(), labelled]
@@ -460,7 +501,7 @@ class Forest:
     def load(self, records: bytes, memory: bytes, labelled: bytes) -> None:
         """Restore what `dump` returned."""
         core = self._core
-        if self._labels is not None:
+        if isinstance(self._labels, Labels):
             self._labels.load(labelled)
         saved = np.frombuffer(records, dtype="<i8").copy()
         if isinstance(core, BufferCore):
@@ -528,8 +569,8 @@ class _Tree(TreeWindow):
         self._core, self._entries = forest._core, forest._entries
 
 
-def _memories(parts: Sequence[Forest]) -> tuple[Any, Any]:
-    """The memory of each part, by the part's number, in the form that the kernel takes."""
+def memories_of(parts: Sequence[Forest]) -> tuple[Any, Any]:
+    """Where the memory of each part is, by its number, for the kernel."""
     core = parts[-1]._core
     if isinstance(core, ObjectCore):
         return [core.m], [core.m]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..aggregators.forest import PART
+
 __all__ = [
     "AGAIN_END",
     "AGAIN_ROW",
@@ -34,12 +36,10 @@ __all__ = [
 #: The header field at which the window's fields begin; the forest's own fields have the usual ones.
 FIELDS = 15
 
-#: Fields of a key's record, all of them numbers of windows: the next window to answer, if no slice
-#: comes; the last window that holds the oldest slice; the last window that is known to have the
-#: same slices as the last answered one.
+#: Fields of a record, all of them numbers of windows: the next to be answered, if nothing comes;
+#: the last that holds the oldest slice; the last that is known to have the same slices as the
+#: one that was answered last.  PART says which memory the key's tree is in.
 NEXT, EXPIRES, COVERED = 4, 5, 6
-#: One more field of a record: the number of the memory that the key's tree is in.
-PART = 7
 
 #: Fields of a call.  The first ones are a `Step`; WITH_EARLY is 2 after the current key's early
 #: window.

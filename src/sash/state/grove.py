@@ -13,17 +13,20 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import from_ipc, to_ipc
+from ..tables.rows import Ordered
 from ..windows import Aligned
 from .answers import joined_reasons
 from .contract import StepFailed
 from .forest import CombineRaised, Forest
 from .key_numbers import KeyNumbers
+from .parted_forest import PARTS, PartedForest
+from .pieces import cut_pieces
 from .range_answers import Found, Inserted, Ranges
 
 __all__ = ["Grove"]
 
 
-F = TypeVar("F", bound=Forest)
+F = TypeVar("F", bound=PartedForest)
 
 
 class Grove(Generic[F]):
@@ -32,9 +35,15 @@ class Grove(Generic[F]):
 
     def __init__(self, plan: Plan, window: Aligned, made: type[F]) -> None:
         self.forests = [made(group, window, plan.types) for group in plan.groups]
-        # this raises an error if answers cannot have the types that the query wants
+        self.divisible = all(forest.divisible for forest in self.forests)
+        # an error here says that answers cannot have the types that are wanted
         self.no_values = {n: v for f in self.forests for n, v in f.no_values().items()}
         self.keys = KeyNumbers([value_type(field.type) for field in plan.keys])
+
+    def borrow(self) -> None:
+        """Take all partials with values of their own: the forests last for one step."""
+        for forest in self.forests:
+            forest.borrow()
 
     def make_room(self) -> None:
         """Make records for all keys."""
@@ -71,6 +80,7 @@ class Grove(Generic[F]):
         inserted: tuple[Array, Array, list[Any]],
         asked: Ranges,
         edges: Array,
+        threads: int = 1,
     ) -> Found:
         """Insert entries into all forests and answer ranges; see `Forest.ranges`.  `inserted` has
         the entries' bounds and numbers, and their partials for each group of aggregates."""
@@ -80,11 +90,32 @@ class Grove(Generic[F]):
         gone = np.zeros(0, dtype=np.int64)
         for forest, part in zip(self.forests, partials, strict=True):
             with self.naming(forest):
-                found = forest.ranges(visits, Inserted(bounds, numbers, part), asked, edges)
+                entries = Inserted(bounds, numbers, part)
+                found = forest.ranges(visits, entries, asked, edges, threads)
             made |= found.values
             failed.append(found.failed)
             gone = found.gone
         return Found(made, joined_reasons(*failed), gone)
+
+    def cut(
+        self, table: pa.Table, given: Ordered, marks: Array, threads: int = 1
+    ) -> tuple[Array, list[Any], Array]:
+        """Cut rows wherever their marks rise, or a key begins: the mark of each slice, the partials
+        of each group of aggregates, the bounds of each key's slices.  Changes nothing."""
+        rows, bounds, forests = given.rows, given.bounds, self.forests
+        if threads == 1 or not self.divisible or len(marks) < PARTS:
+            cuts = [f.cut(table, rows, marks, bounds, whole=False) for f in forests]
+            return cuts[0][0], [partials for _, partials, _ in cuts], cuts[0][2]
+        return cut_pieces(
+            [forest.group for forest in forests],
+            [forest.columns(table) for forest in forests],
+            lambda slices: [forest.room_for(slices) for forest in forests],
+            given,
+            marks,
+            lambda part, i, *piece: forests[i].cut_some(part, *piece, whole=False),
+            pieces=PARTS,
+            threads=threads,
+        )
 
     def no_partials(self) -> list[Any]:
         """The partials of no entries, for each group of aggregates."""

@@ -9,7 +9,7 @@ of them holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,21 @@ from ..kernels.columns import Array
 from ..query.plan import Group
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.dictionaries import Picked, Ranked
+from .answers import Source
 from .numbered import Numbered, numbered_words
 
-__all__ = ["Labels", "Values"]
+__all__ = ["Borrowed", "Labels", "Partials", "Values"]
 
 #: Fewer values than this are not worth a sweep.
 _FEW = 1 << 12
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 #: Values by column.
 Values = Mapping[int, pa.Array]
+
+#: A memory, the words at which the partials of entries begin, and the words at which others do that
+#: are combined from them, or hold what is not looked at any more.
+Partials = tuple[Array, Array, Array]
 
 
 class Labels:
@@ -80,26 +84,23 @@ class Labels:
         """True if there are enough values for a sweep to pay."""
         return len(self) > self._limit
 
-    def sweep(
-        self, memory: Array, held: Array, derived: Array = _NONE, more: Values | None = None
-    ) -> None:
-        """Drop the values that no partial holds, and give new labels to the others and to `more`.
-
-        Partials begin at the words `held` of `memory`.  Those at the words `derived` are combined
-        from these, or out of date; they get new labels too, but keep no value.
-        """
+    def sweep(self, memories: Sequence[Partials], more: Values | None = None) -> None:
+        """Drop the values that no partial holds, and label the others anew, with `more` of them."""
         for column, fields in self._items:
             source, offsets = self.sources[column], np.array(fields)
-            at = (held[:, None] + offsets).reshape(-1)
-            places = source.places(memory[at])
-            also = (derived[:, None] + offsets).reshape(-1)
-            also_places = source.places(memory[also])
             there = np.zeros(len(source) + 1, dtype=bool)
-            there[places] = True  # the last place stands for no value
+            found: list[tuple[Array, Array, Array]] = []  # the words of labels, and their places
+            for memory, held, derived in memories:
+                at = (held[:, None] + offsets).reshape(-1)
+                places = source.places(memory[at])
+                there[places] = True  # the last stands for no value
+                also = (derived[:, None] + offsets).reshape(-1)
+                found += [(memory, at, places), (memory, also, source.places(memory[also]))]
             new = None if more is None else more[column]
             made = np.append(source.keep(there[:-1], new), 0)
-            memory[at], memory[also] = made[places], made[also_places]
-        self._limit = 2 * len(self) + max(len(held), _FEW)
+            for memory, at, places in found:
+                memory[at] = made[places]
+        self._limit = 2 * len(self) + max(sum(len(held) for _, held, _ in memories), _FEW)
 
     def numbered(self, words: Array) -> Numbered:
         """Partials with numbers in place of labels, and the values of these numbers."""
@@ -124,6 +125,29 @@ class Labels:
         for column, source in self.sources.items():
             source.load(one_array(table.column(str(column))).flatten())
         self._limit = 2 * len(self) + _FEW
+
+
+class Borrowed:
+    """The values of partials that a forest holds for one step only: their numbers are its labels,
+    as they are."""
+
+    nbytes = 0
+
+    def __init__(self, group: Group) -> None:
+        self.sources: Mapping[int, Source] = {column: Picked() for column in numbered_words(group)}
+
+    def insert(self, given: Numbered, sweep: Callable[[Values], None]) -> Array:
+        """The partials, whose values are found by number from now on."""
+        self.sources = given.sources
+        return given.words
+
+    def calm(self) -> dict[int, pa.Array]:
+        """No values are known before a step."""
+        return {}
+
+    def grown(self) -> bool:
+        """Nothing is let go of within a step."""
+        return False
 
 
 def _used(numbers: Array, values: int) -> Array:

@@ -8,8 +8,6 @@ the forests are readings of the window's clock (`windows.contract.Clock`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,33 +19,18 @@ from ..slicing.edges import edges_of
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
-from ..tables.threads import how_many, rise, side_by_side
+from ..tables.threads import rise
 from ..windows.contract import UTC
 from .answers import joined_reasons
+from .by_keys import ByKeys
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
 from .grove import Grove
-from .parted_forest import PARTS, PartedForest
+from .parted_forest import PartedForest, threads_for
 
 __all__ = ["ForestState"]
 
 _NONE = np.zeros(0, dtype=np.int64)
-
-#: Use threads for batches of this many rows or slices and more.  Threads cost some 2 ms of
-#: processor time in all; a push takes 30 to 110 ns a row.
-MANY = 1 << 16
-
-
-@dataclass
-class _Spread(Slices):
-    """Slices with unused places between those of two keys: the slices of key k are those from
-    bounds[k] up to ends[k]."""
-
-    ends: Array = field(default_factory=lambda: _NONE)
-
-    @property
-    def spans(self) -> tuple[Array, Array]:
-        return self.bounds, self.ends
 
 
 class ForestState(State):
@@ -74,12 +57,14 @@ class ForestState(State):
     def cut(self, table: pa.Table, times: Array) -> Slices:
         """Cut rows into slices.  The state stays as it is."""
         names = [field.name for field in self._plan.keys]
-        threads = how_many() if len(times) >= MANY else 1
+        threads = threads_for(times)
         columns = [one_array(table.column(name)) for name in names]
         codes, keys = key_codes(columns, len(times), threads)
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
         if threads > 1 and self._divisible and keys and len(keys[0]) > 1:
-            return self._cut_side_by_side(table, times, finer, codes, keys, threads)
+            whole = not self._plan.ordered
+            cut = ByKeys(self._grove, self._order, lambda own: own, whole=whole)
+            return cut(table, times, finer, codes, keys, threads)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, self._order(times, finer))
         shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
         cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
@@ -92,42 +77,6 @@ class ForestState(State):
         if self._plan.ordered or rise(times):
             return in_time(times, finer)
         return in_time(self._edges.number(times))
-
-    def _cut_side_by_side(
-        self,
-        table: pa.Table,
-        times: Array,
-        finer: Array | None,
-        codes: Array,
-        keys: list[pa.Array],
-        threads: int,
-    ) -> Slices:
-        """Cut rows into slices with several threads, each for a range of keys.  A range has room
-        for as many slices as it has rows."""
-        forests, whole = self._grove.forests, not self._plan.ordered
-        read = [forest.columns(table) for forest in forests]
-        rows_before = np.append(0, np.cumsum(np.bincount(codes, minlength=len(keys[0]))))
-        ends = np.searchsorted(rows_before, len(times) * np.arange(1, PARTS + 1) // PARTS)
-        ranges = list(enumerate(pairwise([0, *np.unique(ends).tolist()])))
-        starts = np.empty(len(times), dtype=np.int64)
-        partials = [forest.room_for(len(times)) for forest in forests]
-        spans = np.empty((2, len(keys[0])), dtype=np.int64)
-
-        def cut(some: tuple[int, tuple[int, int]]) -> None:
-            part, (low, high) = some
-            own = np.flatnonzero((codes >= low) & (codes < high))
-            when = times[own]
-            ordered = self._order(when, None if finer is None else finer[own])
-            at, bounds = by_group(codes[own] - low, high - low, ordered)
-            given = own[at], when[at], bounds
-            room = slice(int(rows_before[low]), int(rows_before[high]))
-            for forest, columns, into in zip(forests, read, partials, strict=True):
-                where = starts[room], into[room]
-                bounds = forest.cut_some(part, columns, *given, where, whole=whole)
-            spans[:, low:high] = bounds[:-1] + room.start, bounds[1:] + room.start
-
-        side_by_side(cut, ranges, threads)
-        return _Spread(keys, spans[0], starts, partials, ends=spans[1])
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget the slices that no open window holds.
@@ -149,7 +98,7 @@ class ForestState(State):
             # any key may have windows to emit, or slices to forget
             spans = self._grove.spread_spans(visits, spans)
             visits = self._grove.keys.in_order()
-        threads = how_many() if len(starts) >= MANY else 1
+        threads = threads_for(starts, self._grove.forests[0].answered)
         answered = []
         for forest, part in zip(self._grove.forests, partials, strict=True):
             with self._grove.naming(forest):

@@ -8,6 +8,7 @@ from typing import Any
 
 from .answers import Sources
 from .contract import Slices
+from .numbered import Numbered
 
 __all__ = ["Projection"]
 
@@ -29,9 +30,13 @@ class Projection:
     def partials(self, partials: list[Any]) -> list[Any]:
         """The partials that the query reads, from those of all groups."""
         made = []
-        for group, items in zip(self.groups, self.items, strict=True):
+        for group, items, columns in zip(self.groups, self.items, self.columns, strict=True):
             held = partials[group]
-            if items is not None and isinstance(held, list):
+            if isinstance(held, Numbered):
+                words = held.words if items is None else held.words[:, list(items)]
+                values = {n: held.values[c] for n, c in enumerate(columns) if c in held.values}
+                held = Numbered(words, values)
+            elif items is not None and isinstance(held, list):
                 held = [tuple(partial[i] for i in items) for partial in held]
             elif items is not None:
                 held = held[:, list(items)]

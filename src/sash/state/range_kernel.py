@@ -30,7 +30,7 @@ from ..kernels.slots import (
     lower,
     set_item,
 )
-from .forest_fields import AT, BEGUN, EXPIRES, GONE, NEXT, NOW, SLICE, SLOT, VISIT, WINDOW
+from .forest_fields import AT, BEGUN, EXPIRES, GONE, NEXT, NOW, PART, SLICE, SLOT, VISIT, WINDOW
 
 __all__ = ["ranges"]
 
@@ -39,12 +39,15 @@ def ranges(
     m: Memory,
     c: Any,
     records: Any,
+    memories: Any,
     visits: Any,
     count: int,
-    bounds: Any,
+    begins: Any,
+    ends: Any,
     numbers: Any,
     partials: Partials,
-    ask_bounds: Any,
+    ask_begins: Any,
+    ask_ends: Any,
     lows: Any,
     highs: Any,
     holes: int,
@@ -56,8 +59,13 @@ def ranges(
     outputs: Outputs,
     gone: Any,
 ) -> int:
-    """Insert entries and answer ranges of entries, for `count` keys.  Return 1 when done, 0 if
-    memory ran short.
+    """Insert entries and answer ranges of them.  Key v has the numbers from begins[v] to ends[v] to
+    insert, and the ranges from ask_begins[v] to ask_ends[v] to answer: from a low number to a high
+    one, both in; its tree is in the memory that its record says.  With `holes`, a range is without
+    the numbers from hole_lows up to hole_highs, both in.  So many ranges as `each` says have one
+    high number, and the first of them holds the others.  Then what is before the key's edge is
+    evicted; or, if it `merges`, becomes one entry, and the key's record has its lowest number ever
+    instead of a next window.  Returns whether it is done; if not, memory ran short.
 
     Of key v, insert the entries from bounds[v] up to bounds[v + 1], and answer the ranges from
     ask_bounds[v] up to ask_bounds[v + 1].  A range goes from a low number to a high one, both
@@ -72,12 +80,13 @@ def ranges(
     while item(c, VISIT) < count:
         v = item(c, VISIT)
         key = item(visits, v)
-        n = item(bounds, v + 1)
-        asked = item(ask_bounds, v + 1)
+        n = item(ends, v)
+        asked = item(ask_ends, v)
         edge = item(edges, v)
+        m = item(memories, item(records, RECORD * key + PART))
         if item(c, BEGUN) == 0:
-            set_item(c, SLICE, item(bounds, v))
-            set_item(c, WINDOW, item(ask_bounds, v))
+            set_item(c, SLICE, item(begins, v))
+            set_item(c, WINDOW, item(ask_begins, v))
             idle = item(c, SLICE) == n and item(c, WINDOW) == asked
             if idle and item(records, RECORD * key + EXPIRES) >= edge:
                 set_item(c, VISIT, v + 1)

@@ -210,6 +210,31 @@ class Scan:
         starts, partials, ends = cut_events(*given, whole=True, slots=(RING, NEW), room=room)
         return clock.time(starts), partials, ends
 
+    @property
+    def divisible(self) -> bool:
+        """True if threads can work with several scans of the group side by side."""
+        return isinstance(self._core, BufferCore)
+
+    def columns(self, table: pa.Table) -> tuple[Table, Sources]:
+        """The columns that the group reads, and the values of those that are read by number."""
+        return columns_of(self.group, table)
+
+    def room_for(self, slices: int) -> Array:
+        """A place for so many partials, where threads cut events."""
+        return np.empty((slices, self._core.width), dtype=np.int64)
+
+    def cut_piece(
+        self,
+        columns: Table,
+        rows: Array | None,
+        marks: Array,
+        bounds: Array,
+        into: tuple[Array, Array],
+    ) -> None:
+        """Cut some events wherever their marks rise, and write where there is room."""
+        given = self._core, columns, rows, marks, bounds
+        cut_events(*given, whole=False, slots=(RING, NEW), into=into)
+
     def cut_where(
         self, columns: Table, rows: Array | None, marks: Array, bounds: Array
     ) -> tuple[Array, Any, Array]:

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,12 +34,13 @@ from ..tables.answers import concat_answers
 from ..tables.arrow import from_ipc, one_array, to_ipc
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time
-from ..tables.rows import rows_in_order, without_others
-from ..windows import Merging, tumbling
+from ..tables.threads import side_by_side
+from ..windows import Merging
 from .answers import by_key_and_time, joined_reasons
 from .by_key import ByKey, Listed
+from .contract import StepFailed
 from .due import NEVER, Due
-from .folds import Folds, KeyRuns
+from .folds import KeyRuns
 from .key_numbers import KeyNumbers
 from .keyed import Keyed
 from .labels import Labels, Values
@@ -45,8 +48,10 @@ from .lanes import Lanes
 from .live_sessions import LIVE, LiveSessions, Withdrawn
 from .measures import Spans, gaps_of, sessions_of
 from .numbered import Numbered, folds_of
+from .parted_forest import PARTS, batch_in_order, threads_for
+from .pieces import cut_pieces
 from .ragged import ragged, run_starts
-from .scan import Scan
+from .session_work import Kit, Worked, joined
 
 __all__ = ["Parts", "SessionState", "Sessions"]
 
@@ -87,10 +92,9 @@ class SessionState:
         self._plan = plan
         assert isinstance(plan.query.window, Merging)
         self._window = plan.query.window
-        # a scan cuts events into distinct times, and lowers partials, each as a window of its own
-        self._scans = [Scan(group, tumbling(1), plan.types) for group in plan.groups]
-        self._folds = [Folds(group.operator) for group in plan.groups]
-        self._columns = folds_of(plan)  # turn partials into columns for a store
+        self._kits = [Kit.of(plan)]  # of threads that work side by side
+        self._folds = self._kits[0].folds
+        self._columns = folds_of(plan)  # as what partials leave this state
         reach, longest = self._window.reach, self._window.longest
         self._by_event = isinstance(reach, str) and longest is not None  # a session may cut peers
         #: How long before the watermark the time of a new event may be.
@@ -120,11 +124,25 @@ class SessionState:
     def cut(self, table: pa.Table) -> Parts:
         """Cut rows into distinct times.  The state stays as it is."""
         read = table.select([f.name for f in self._plan.schema])
-        given = without_others(rows_in_order(self._plan, read))
+        threads = self._threads_for(table)
+        given = batch_in_order(self._plan, read, threads)
         rows, times, bounds = given.rows, given.times, given.bounds
         apart = np.arange(len(times)) if self._by_event else times
-        cuts = [s.cut(read, rows, apart, bounds, whole=False) for s in self._scans]
-        starts, _, ends = cuts[0]
+        scans = self._kits[0].scans
+        if threads > 1:
+            starts, partials, ends = cut_pieces(
+                self._plan.groups,
+                [scan.columns(read) for scan in scans],
+                lambda slices: [scan.room_for(slices) for scan in scans],
+                given,
+                apart,
+                lambda part, i, *piece: self._kits[part].scans[i].cut_piece(*piece),
+                pieces=PARTS,
+                threads=threads,
+            )
+        else:
+            cuts = [scan.cut(read, rows, apart, bounds, whole=False) for scan in scans]
+            starts, partials, ends = cuts[0][0], [made for _, made, _ in cuts], cuts[0][2]
         reach = self._window.reach
         if isinstance(reach, str):
             gaps = gaps_of(read, reach)
@@ -134,7 +152,7 @@ class SessionState:
             reaches = np.maximum.reduceat(reaches, heads) if len(heads) else reaches
         else:
             reaches = starts + reach
-        return Parts(given.keys, ends, starts, reaches, [p for _, p, _ in cuts])
+        return Parts(given.keys, ends, starts, reaches, partials)
 
     def step(self, new: Parts | None, watermark: int | None) -> Sessions:
         """Add parts, and take out the sessions that end before the watermark.  Return these; in
@@ -148,12 +166,56 @@ class SessionState:
         due = due[self._keys.there(due) & ~np.isin(due, touched)]
         visits = np.concatenate([touched, due])
         self.visited += len(visits)
+        counts = self._lanes.counts(visits)  # has a place for each key
+        more = np.zeros(len(visits), np.int64)
+        more[: len(touched)] = _NONE if new is None else np.diff(new.bounds)
+        given = [] if new is None else [new.times, new.reaches, *arrays]
+        many = 0 if new is None else len(new.times)
+        threads = 1 if self._live is not None else self._threads_for(range(many))
+        pieces = [(0, len(visits))]
+        if threads > 1:
+            rows = np.cumsum(counts + more)
+            ends = np.searchsorted(rows, int(rows[-1]) * np.arange(1, PARTS) // PARTS) + 1
+            pieces = list(pairwise(np.unique([0, *ends, len(visits)]).tolist()))
+        before = np.append(0, np.cumsum(more))
+
+        def work(part: int) -> Worked:
+            first, last = pieces[part]
+            own = slice(int(before[first]), int(before[last]))
+            some = [column[own] for column in given]
+            return self._work(visits[first:last], more[first:last], some, mark, self._kits[part])
+
+        try:
+            made = joined(side_by_side(work, range(len(pieces)), threads), pieces)
+        except StepFailed:
+            if threads > 1:  # which error comes first, one thread tells
+                self._work(visits, more, given, mark, self._kits[0])
+            raise
+        found, closed = made.found, made.closed
+        self._lanes.put(visits, made.counts, made.columns)
+        self._close(visits, found, closed, made.counts, mark - self.waits, threads)
+        for i, labels in enumerate(self._labels):
+            if labels is not None and labels.grown():
+                self._sweep(i)
+        answers = made.values, made.failed
+        return self._sessions(visits, found, made.asked, answers, made.revisions, made.withdrawn)
+
+    def _threads_for(self, rows: Sized) -> int:
+        """How many threads work on some rows."""
+        kits = self._kits
+        threads = threads_for(rows) if all(scan.divisible for scan in kits[0].scans) else 1
+        while threads > 1 and len(kits) < PARTS:
+            kits.append(Kit.of(self._plan))
+        return threads
+
+    def _work(self, visits: Array, more: Array, new: list[Array], mark: int, kit: Kit) -> Worked:
+        """The sessions of some keys, of which each has so many new parts: what is asked of them,
+        and what is left of them."""
         counts, kept = self._lanes.get(visits)
         owners = np.repeat(np.arange(len(visits)), counts)
-        if new is not None:
-            more = new.times, new.reaches, *arrays
-            kept = [np.concatenate(both) for both in zip(kept, more, strict=True)]
-            owners = np.append(owners, np.repeat(np.arange(len(touched)), np.diff(new.bounds)))
+        if new:
+            kept = [np.concatenate(both) for both in zip(kept, new, strict=True)]
+            owners = np.append(owners, np.repeat(np.arange(len(visits)), more))
         fresh = np.arange(len(owners)) >= int(counts.sum())
         order, bounds = by_group(owners, len(visits), in_time(kept[0]))
         times, reaches, *partials = (column[order] for column in kept)
@@ -167,9 +229,9 @@ class SessionState:
             since = mark - self.waits
             asked, revisions, withdrawn = self._live.step(visits, found, touches, closed, since)
         whose = visits[owners], times
-        folded = self._fold(partials, first[asked], last[asked], *whose)
-        answers = self._answers(folded, int(asked.sum()))
-        # the parts that are left: events that no event can come between become one part
+        folded = self._fold(kit, partials, first[asked], last[asked], *whose)
+        values, failed = self._answers(kit, folded, int(asked.sum()))
+        # what is left: one part for what no event can come between, the others as they are
         owner = np.repeat(np.arange(len(first)), last - first)
         apart = mark - (self.waits if self._plan.ordered else 0)
         heads = (np.arange(len(times)) == first[owner]) | (times >= apart)
@@ -178,14 +240,9 @@ class SessionState:
         left = ~closed[owner[begins]]
         begins, ends = begins[left], ends[left]
         columns = [times[begins], _most(reaches, begins, ends)]
-        columns += self._fold(partials, begins, ends, *whose)
+        columns += self._fold(kit, partials, begins, ends, *whose)
         counts = np.bincount(owners[begins], minlength=len(visits))
-        self._lanes.put(visits, counts, columns)
-        self._close(visits, found, closed, counts, mark - self.waits)
-        for i, labels in enumerate(self._labels):
-            if labels is not None and labels.grown():
-                self._sweep(i)
-        return self._sessions(visits, found, asked, answers, revisions, withdrawn)
+        return Worked(found, asked, closed, values, failed, counts, columns, revisions, withdrawn)
 
     def _arrays(self, partials: list[Any]) -> list[Array]:
         """The partials of new parts as arrays, with labels for their values."""
@@ -204,16 +261,24 @@ class SessionState:
         labels = self._labels[i]
         if labels is not None:
             column, rows = self._lanes.held(2 + i)
-            labels.sweep(column.reshape(-1), rows * self._folds[i].width, more=more)
+            labels.sweep([(column.reshape(-1), rows * self._folds[i].width, _NONE)], more)
 
-    def _close(self, visits: Array, found: Spans, closed: Array, counts: Array, since: int) -> None:
-        """Note the ends of closed sessions, remove keys without sessions, and note when the other
-        keys are due next."""
+    def _close(
+        self,
+        visits: Array,
+        found: Spans,
+        closed: Array,
+        counts: Array,
+        since: int,
+        threads: int,
+    ) -> None:
+        """Note the ends of sessions that are closed, when keys are due next, and which leave."""
         ended = self._ended[visits]
         np.maximum.at(ended, found.groups[closed], found.ends[closed])
         self._ended[visits] = ended
         self._keys.remove(visits[(counts == 0) & (ended < since)])
-        self._due.note(visits, self._notes(visits))
+        some = np.array_split(visits, PARTS) if threads > 1 else [visits]
+        self._due.note(visits, np.concatenate(side_by_side(self._notes, some, threads)))
 
     def _notes(self, numbers: Array) -> Array:
         """For each key the time at which a step must visit it, even without new events: when one of
@@ -254,8 +319,12 @@ class SessionState:
             if many:
                 nulls = {name: pa.nulls(many, column.type) for name, column in values.items()}
                 values = {n: concat_answers(column, nulls[n]) for n, column in values.items()}
-        keys = self._keys.take(visits[groups])
-        order, keys, values, failed = by_key_and_time(keys, starts, values, failed)
+        there = self._keys.take(visits)
+        ranks = key_codes(there, len(visits))[0]
+        at = pa.array(groups)
+        keys = [column.take(at) for column in there]
+        given = keys, starts, values, failed, ranks[groups]
+        order, keys, values, failed = by_key_and_time(*given)
         return Sessions(
             keys,
             starts[order],
@@ -277,7 +346,13 @@ class SessionState:
         return found
 
     def _fold(
-        self, partials: list[Array], first: Array, last: Array, numbers: Array, times: Array
+        self,
+        kit: Kit,
+        partials: list[Array],
+        first: Array,
+        last: Array,
+        numbers: Array,
+        times: Array,
     ) -> list[Array]:
         """Combine the runs of parts from `first` up to `last` into one partial each.  `numbers` and
         `times` are those of all parts."""
@@ -285,16 +360,16 @@ class SessionState:
             return [folds.array(folds.join([])) for folds in self._folds]
         order, bounds = ragged(first, last - first), np.append(0, np.cumsum(last - first))
         runs = KeyRuns(order, bounds, self._keys.columns, numbers[first], times[first])
-        made = runs.fold(self._plan.groups, self._folds, partials)
+        made = runs.fold(self._plan.groups, kit.folds, partials)
         return [folds.array(held) for folds, held in zip(self._folds, made, strict=True)]
 
     def _answers(
-        self, partials: list[Array], count: int
+        self, kit: Kit, partials: list[Array], count: int
     ) -> tuple[dict[str, pa.Array], dict[int, str]]:
         values: dict[str, pa.Array] = {}
         failed: list[dict[int, str]] = []
         zeros = np.zeros(count, np.int64)
-        for scan, held, labels in zip(self._scans, partials, self._labels, strict=True):
+        for scan, held, labels in zip(kit.scans, partials, self._labels, strict=True):
             given = held.tolist() if held.dtype == object else held
             asked = given, zeros, np.arange(count + 1), zeros, zeros
             made = scan.windows_of_slices(*asked, None if labels is None else labels.sources)

@@ -8,7 +8,7 @@ windows: a `View` is the state as one of the queries sees it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -22,12 +22,16 @@ from ..slicing.composite import Composite
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
+from ..windows.contract import UTC
+from .by_keys import ByKeys
 from .contract import NEW, Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
 from .grove import Grove
+from .parted_forest import threads_for
 from .pyramid import PyramidFailed
+from .shared_answers import AnsweredAll
 from .shared_fields import ACTIVE, MORE_FIRST
-from .shared_forest import AnsweredAll, Asks, Queries, SharedForest
+from .shared_forest import Asks, Queries, SharedForest
 from .shared_pyramids import pays, windows_due
 from .shared_rows import SharedRows
 
@@ -142,17 +146,30 @@ class SharedState:
         self._asked = None
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
-        """Cut rows, in any order, into slices.  The state stays as it is."""
-        names = [field.name for field in self._union.keys]
-        codes, keys = key_codes([one_array(table.column(name)) for name in names], len(times))
+        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+        names, threads = [field.name for field in self._union.keys], threads_for(times)
+        columns = [one_array(table.column(name)) for name in names]
+        codes, keys = key_codes(columns, len(times), threads)
         finer = nanoseconds(one_array(table.column(self._union.query.time)), times)
+        divisible = self._clock is UTC and self._grove.divisible
+        if threads > 1 and divisible and keys and len(keys[0]) > 1:
+            cut = ByKeys(self._grove, in_time, self._marks(times), whole=False, spread=False)
+            return cut(table, times, finer, codes, keys, threads)
         rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
         shown = self._clock.reading(times[rows])
-        if not self._union.ordered:
-            shown = self._composite.starts(shown) if len(shown) else shown
+        shown = self._marks(shown)(shown)
         cuts = [f.cut(table, rows, shown, bounds, whole=False) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, starts, [partials for _, partials, _ in cuts])
+
+    def _marks(self, shown: Array) -> Callable[[Array], Array]:
+        """By what some of the times of a batch are cut into slices: the starts of their slices, or
+        themselves."""
+        if self._union.ordered or not len(shown):
+            return lambda some: some
+        found: Callable[[Array], Array]
+        found = self._composite.starter(int(shown.min()), int(shown.max()), len(shown))
+        return found
 
     def step(self, slices: Slices | None, steps: Mapping[str, Step]) -> dict[str, Emitted]:
         """Insert slices, emit the windows of all queries, forget the slices that no open window
@@ -179,7 +196,7 @@ class SharedState:
             rows, gone = self._by_pyramids(asks, changed)
             changed = visits, np.zeros(len(visits) + 1, np.int64), _NONE, [_NONE] * len(partials)
         if rows is None:
-            answered = self._step_all(asks, changed)
+            answered = self._step_all(asks, changed, self._grove.forests[0].answered)
             rows, gone = self._by_trees(asks, answered), answered[0].gone
         for name, view in self.views.items():
             view.keep = steps[name].keep
@@ -189,18 +206,19 @@ class SharedState:
             self._grove.keys.remove(gone)
         return self._emitted(asks, rows, steps)
 
-    def _step_all(self, asks: Asks, changed: _Changed) -> list[AnsweredAll]:
-        """Insert slices into each forest, answer windows, and evict."""
+    def _step_all(self, asks: Asks, changed: _Changed, answered: int) -> list[AnsweredAll]:
+        """Insert slices into each forest, answer, and forget.  The last step answered so many
+        windows."""
         visits, bounds, starts, partials = changed
-        answered = []
+        made, threads = [], threads_for(starts, answered)
         for forest, part in zip(self._grove.forests, partials, strict=True):
             try:
                 with self._grove.naming(forest):
-                    answered.append(forest.step_all(asks, visits, bounds, starts, part))
-            except StepFailed as failed:  # whose window is a reading of the clock
+                    made.append(forest.step_all(asks, visits, bounds, starts, part, threads))
+            except StepFailed as failed:  # which names what the clock shows
                 failed.window = self._union.query.aligned.cycle.first(failed.window)
                 raise
-        return answered
+        return made
 
     def _queries(self) -> Queries:
         """What the queries ask in every step."""
@@ -211,11 +229,11 @@ class SharedState:
         return self._asked
 
     def _by_pyramids(self, asks: Asks, changed: _Changed) -> tuple[SharedRows | None, Array]:
-        """Insert slices, answer windows from pyramids of all slices, and evict.  Return the rows,
-        and the keys that hold no slices any more.  If `combine` raises an error, the slices are
-        inserted and there are no rows: the caller answers by trees, which name the window of the
-        error."""
-        self._step_all(asks.only_inserting(), changed)
+        """Insert slices, answer from pyramids of them, and forget; the rows, and the keys that hold
+        nothing any more.  If `combine` raises, slices are inserted and there are no rows: trees
+        tell for which window it does."""
+        answered = self._grove.forests[0].answered
+        self._step_all(asks.only_inserting(), changed, answered)
         visits, forests = changed[0], self._grove.forests
         cycles, due = self._queries().cycles.some(asks.queries), asks.call[ACTIVE]
         try:
@@ -225,9 +243,11 @@ class SharedState:
                 forest.visit_again(visits)
             return None, _NONE
         none = visits, np.zeros(len(visits) + 1, np.int64), _NONE, [_NONE] * len(forests)
-        gone = self._step_all(asks.only_forgetting(), none)[0].gone
+        gone = self._step_all(asks.only_forgetting(), none, answered)[0].gone
         each = np.diff(found.ends.reshape(-1), prepend=0)
         codes = np.repeat(np.tile(visits, due), each)
+        for forest in forests:
+            forest.answered = len(codes)
         rows = SharedRows(
             self._grove.keys.columns,
             codes,

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from ..aggregators.forest import RECORD, UNBOUNDED
 from ..kernels.columns import Array
-from ..kernels.core import ObjectCore
+from ..kernels.core import BufferCore, ObjectCore
 from ..kernels.program import Kernel
+from ..kernels.threads import side_by_side
 from ..query.plan import Group
 from ..slicing.cycles import Cycles
 from ..slicing.slices import specify
 from ..windows import Aligned
 from .answers import answers_and_reasons
 from .contract import Slices, Step
-from .forest import _FAR, Forest
+from .forest import _FAR, CombineRaised, Forest, memories_of
 from .forest_fields import (
     AT,
     BEGUN,
@@ -28,14 +28,17 @@ from .forest_fields import (
     GONE,
     MADE,
     NEXT,
+    PART,
     ROWS,
     VISIT,
     WANTED,
     WITH_AGAIN,
     WITH_EARLY,
 )
+from .parted_forest import PartedForest, none_raised
 from .pyramid import Ask
 from .scan import partials_handle
+from .shared_answers import AnsweredAll, joined_all
 from .shared_fields import (
     ACTIVE,
     AGAIN_EDGE,
@@ -60,7 +63,7 @@ from .shared_fields import (
 )
 from .shared_kernel import shared_kernel
 
-__all__ = ["AnsweredAll", "Asks", "Queries", "SharedForest"]
+__all__ = ["Asks", "Queries", "SharedForest"]
 
 _UNBOUNDED = 2**62
 
@@ -146,25 +149,7 @@ class Asks:
         return bool(self.call[ACTIVE] or self.call[WITH_EARLY])
 
 
-@dataclass
-class AnsweredAll:
-    """The windows of all queries that a step answered.  Each row has the number of its key, its
-    query (`owners`), the number of its window, the reason why it is emitted and, if only changes
-    are wanted, the last window with the same slices; and the answers by name.  `failed` says why
-    answers do not exist, by row and name; `gone` has the numbers of the keys that hold no slices
-    any more."""
-
-    keys: Array
-    owners: Array
-    windows: Array
-    reasons: Array
-    covered: Array
-    values: dict[str, pa.Array]
-    failed: dict[int, dict[str, str]]
-    gone: Array
-
-
-class SharedForest(Forest):
+class SharedForest(PartedForest):
     """The slices of all keys for one group of the aggregates of several queries."""
 
     _fields: ClassVar[int] = SHARED_CALL
@@ -172,26 +157,70 @@ class SharedForest(Forest):
 
     def __init__(self, group: Group, window: Aligned, types: dict[str, Any]) -> None:
         super().__init__(group, window, types)
+        self._new = lambda: SharedForest(group, window, types)
         self._any_window = window
 
     def _kernel_of(self, arity: int) -> Kernel:
         return shared_kernel(arity)
 
     def step_all(
-        self, asks: Asks, visits: Array, bounds: Array, starts: Array, partials: Any
+        self,
+        asks: Asks,
+        visits: Array,
+        bounds: Array,
+        starts: Array,
+        partials: Any,
+        threads: int = 1,
     ) -> AnsweredAll:
-        """Insert slices, answer the windows of all queries, evict.  `visits` has the numbers of the
-        keys to visit; the slices of key visits[v] are those from bounds[v] up to bounds[v + 1]."""
+        """Insert slices, answer the windows of all queries, evict.  The keys to visit have numbers;
+        the slices of the key visits[v] are those from bounds[v] to bounds[v + 1]."""
+        inserted, parts, spans = self._to_insert(partials), self._parts, (bounds[:-1], bounds[1:])
+        if self.divisible:
+            self._deal(visits, spans)
+        if threads == 1 or len(parts) == 1:
+            found = self._step_all(asks, visits, spans, starts, inserted, parts)
+            self.answered = len(found.keys)
+            self.let_go()
+            return found
+        of = self._records[RECORD * visits + PART]
+
+        def run(part: Forest) -> AnsweredAll | CombineRaised:
+            at = np.flatnonzero(of == part.part)
+            own = spans[0][at], spans[1][at]
+            assert isinstance(part, SharedForest)
+            try:
+                return part._step_all(asks, visits[at], own, starts, inserted, [part])
+            except CombineRaised as error:
+                return error
+
+        made = none_raised(side_by_side(run, parts, threads), visits)
+        self.answered = sum(len(one.keys) for one in made)
+        self.let_go()
+        place = np.empty(len(self._records) // RECORD, dtype=np.int32)
+        place[visits] = np.arange(len(visits))
+        return joined_all(made, place, len(asks.queries))
+
+    def _step_all(
+        self,
+        asks: Asks,
+        visits: Array,
+        spans: tuple[Array, Array],
+        starts: Array,
+        inserted: Any,
+        parts: Sequence[Forest],
+    ) -> AnsweredAll:
+        """The same for keys whose trees are in the memories of some parts."""
         core, call = self._core, self._call
         for field, value in asks.call.items():
             call[field] = value
         call[VISIT] = call[BEGUN] = call[MADE] = call[GONE] = call[WANTED] = 0
         call[MORE] = call[MORE_END] = 0
         call[AT] = -1
-        given = (asks.fields.reshape(-1).copy(), asks.by_end, asks.sizes, visits, bounds, starts)
+        given = (asks.fields.reshape(-1).copy(), asks.by_end, asks.sizes, visits, *spans, starts)
         kept = [core.integers(np.ascontiguousarray(a, dtype=np.int64)) for a in given]
-        held = self._to_insert(partials)
-        held, at_partials = (held, held) if isinstance(core, ObjectCore) else core.integers(held)
+        held = at_partials = inserted
+        if isinstance(core, BufferCore):
+            held, at_partials = core.integers(inserted)
         gone, at_gone = core.integers(np.empty(len(visits), dtype=np.int64))
         out = self._out
         out.begin(self._rows, changes=bool(asks.fields[:, CHANGES_OF].any()))
@@ -202,22 +231,17 @@ class SharedForest(Forest):
                 call[WANTED] = 0
             call[ROWS] = out.rows
             at = [handle for _, handle in kept]
+            memories, at_memories = memories_of(parts)
+            asked = at_memories, *at[:3]
+            changed = at[3], len(visits), *at[4:], at_partials
             done: int = core.run.step_all(
-                core.m,
-                self._at_call,
-                self._at_records,
-                *at[:3],
-                at[3],
-                len(visits),
-                *at[4:],
-                at_partials,
-                *out.handles,
-                at_gone,
+                core.m, self._at_call, self._at_records, *asked, *changed, *out.handles, at_gone
             )
+            del memories
             return done
 
-        apart = self._completed(run, visits)
-        del held  # the kernel does not read it any more
+        apart = self._completed(run, visits, parts)
+        del held  # the kernel needs it no more
         made = int(call[MADE])
         self._rows = made + made // 4
         if isinstance(out.kept, list):  # rows without an owner have no answers
@@ -226,7 +250,6 @@ class SharedForest(Forest):
         given_out = core, self.group, self._types, out.kept, made, apart, self.sources
         values, failed = answers_and_reasons(*given_out)
         out.end()
-        self.let_go()
         left = np.asarray(gone[: int(call[GONE])], dtype=np.int64)
         return AnsweredAll(**out.read(made), values=values, failed=failed, gone=left)
 
@@ -241,8 +264,10 @@ class SharedForest(Forest):
         objects = isinstance(core, ObjectCore)
         words: Any = [None] * most if objects else np.empty((most, core.width), dtype=np.int64)
         held, at = partials_handle(core, words)
-        core.run.lay_out(core.m, self._at_records, at_keys, count, low, at_bounds, at_starts, at)
-        del held, keys
+        memories, at_memories = memories_of(self._parts)
+        of = core.m, self._at_records, at_memories, at_keys, count
+        core.run.lay_out(*of, low, at_bounds, at_starts, at)
+        del held, keys, memories
         made = int(bounds[count])
         return Slices([], np.asarray(bounds), np.asarray(starts[:made]), [words[:made]])
 

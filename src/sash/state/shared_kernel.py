@@ -19,6 +19,7 @@ from typing import Any
 
 from ..aggregators.forest import (
     FOREST,
+    PART,
     RECORD,
     UNBOUNDED,
     drop_before,
@@ -98,12 +99,14 @@ def step_all(
     m: Memory,
     c: Any,
     records: Any,
+    memories: Any,
     asks: Any,
     order: Any,
     sizes: Any,
     visits: Any,
     count: int,
-    bounds: Any,
+    begins: Any,
+    ends: Any,
     starts: Any,
     partials: Partials,
     outputs: Outputs,
@@ -114,8 +117,9 @@ def step_all(
     covered: Any,
     gone: Any,
 ) -> int:
-    """Visit `count` keys in order; key v has the slices from bounds[v] up to bounds[v + 1].  Return
-    1 when done, 0 if memory or rows ran short.
+    """All keys to visit, in order; key v has the slices from begins[v] to ends[v].  Returns whether
+    it is done; if not, memory or rows ran short.  A key's tree is in the memory that its record
+    says.
 
     A row's owner is its query.  A row for another size has as owner the number of queries plus the
     number of the size, and in place of its window the number of the window's own row.  A row whose
@@ -125,9 +129,10 @@ def step_all(
     while item(c, VISIT) < count:
         v = item(c, VISIT)
         key = item(visits, v)
-        n = item(bounds, v + 1)
+        n = item(ends, v)
+        m = item(memories, item(records, RECORD * key + PART))
         if item(c, BEGUN) == 0:
-            i = item(bounds, v)
+            i = item(begins, v)
             if (
                 i == n
                 and item(c, WITH_EARLY) == 0

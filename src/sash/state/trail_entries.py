@@ -68,7 +68,7 @@ class TrailEntries:
         held = self._merged(batch)
         answers = Answers(self._cutter.no_values, {}, _NONE)
         if asked is not None:
-            answers = TrailState(self._plan).step(self._of(held, asked), asked, None)
+            answers = TrailState(self._plan, lasting=False).step(self._of(held, asked), asked, None)
         self._keep(held, watermark)
         return answers
 
@@ -77,7 +77,7 @@ class TrailEntries:
         is."""
         held = self._merged(self.cut(rows) if rows.num_rows else None)
         asked = Batch(key, np.array([0, 1]), np.array([at]), [], _NONE)
-        return TrailState(self._plan).step(self._of(held, asked), asked, None)
+        return TrailState(self._plan, lasting=False).step(self._of(held, asked), asked, None)
 
     def _of(self, held: Batch, asked: Batch) -> Batch | None:
         """The entries of the keys in `asked`, None if there are none."""

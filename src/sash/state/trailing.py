@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..tables.rows import rows_in_order, without_others
 from ..windows import tumbling
 from .apart import lowered, with_rows
 from .due import Due
-from .forest import Forest
 from .grove import Grove
+from .parted_forest import PartedForest, batch_in_order, threads_for
 from .ragged import places_among, run_starts
 from .range_answers import Ranges
 from .reach import Reach
@@ -58,28 +57,31 @@ class Answers:
 class TrailState:
     """The entries of all keys, in memory."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, lasting: bool = True) -> None:
+        """A state that is not lasting takes entries once."""
         self._plan = plan
         self._reach = Reach.of(plan)
-        # a forest needs some window; `ranges` gets the bounds of trailing windows with each call
-        self._grove = Grove(plan, tumbling(1), Forest)
+        # a forest is made for some window; trailing ones are told to it when they are asked for
+        self._grove = Grove(plan, tumbling(1), PartedForest)
+        if not lasting:
+            self._grove.borrow()
         self.no_values = self._grove.no_values
         self._due = Due()
         self.visited = 0  # the number of keys that steps have visited
 
     def cut(self, table: pa.Table) -> Batch:
-        """Cut rows into distinct times.  The state stays as it is."""
-        read = table.select([f.name for f in self._plan.schema])
-        given = without_others(rows_in_order(self._plan, read))
-        keys, rows, times, bounds = given.keys, given.rows, given.times, given.bounds
-        cuts = [f.cut(read, rows, times, bounds, whole=False) for f in self._grove.forests]
+        """Cut rows into distinct times; changes nothing."""
+        read, threads = table.select([f.name for f in self._plan.schema]), threads_for(table)
+        given = batch_in_order(self._plan, read, threads)
+        rows, times = given.rows, given.times
+        cut, partials, bounds = self._grove.cut(read, given, times, threads)
         starts = np.zeros(len(times), dtype=np.int64)
         starts[run_starts(given.codes, times)] = 1
         slices = np.cumsum(starts) - 1
         if rows is not None:
             slices, ordered = np.empty_like(slices), slices
             slices[rows] = ordered
-        return Batch(keys, cuts[0][2], cuts[0][0], [p for _, p, _ in cuts], slices)
+        return Batch(given.keys, bounds, cut, partials, slices)
 
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
         """Insert the times of `batch`, answer the windows at the times of `asked`, and forget the
@@ -103,7 +105,8 @@ class TrailState:
         ask_bounds = _bounds(len(visits), np.arange(len(asks)), asked_counts)
         ranges = Ranges(ask_bounds, at, at - reach.younger - 1, merges=reach.merges)
         ranges = ranges.over(reach.lows(at))
-        found = grove.ranges(visits, inserted, ranges, np.full(len(visits), edge))
+        threads = threads_for(at)
+        found = grove.ranges(visits, inserted, ranges, np.full(len(visits), edge), threads)
         self._due.note(visits, grove.forests[0].expires(visits))
         grove.keys.remove(found.gone)
         oldest = None

@@ -29,8 +29,11 @@ _FEW = 64  # new values are few if there are more than so many times as many old
 
 
 class _Values:
-    """Values, numbered from 0 in the order in which they come.  They lie in a few arrays, each at
-    least twice as long as the next, so that each value is copied only a few times."""
+    """Values numbered from 0 in the order in which they come.  They are kept in a few arrays, each
+    at least twice as long as the next, so that a value is copied a few times only.
+
+    Threads may take values side by side: the list of arrays never changes, another one replaces it.
+    """
 
     def __init__(self) -> None:
         self._parts: list[pa.Array] = []
@@ -48,44 +51,48 @@ class _Values:
         return sum(part.nbytes for part in self._parts)
 
     def append(self, values: pa.Array) -> None:
-        parts = self._parts
+        parts = [*self._parts, values]
         if not len(values):
             return
-        parts.append(values)
         while len(parts) > 1 and 2 * len(parts[-1]) > len(parts[-2]):
-            if not self._join(2):
-                return
-
-    def _join(self, count: int) -> bool:
-        """Join the last `count` arrays; False if the joined array would be too large."""
-        last = self._parts[-count:]
-        if sum(part.nbytes for part in last) > _SMALL:
-            return False
-        self._parts[-count:] = [pa.concat_arrays(last)]
-        return True
+            joined = _joined(parts, 2)
+            if joined is None:
+                break
+            parts = joined
+        self._parts = parts
 
     def take(self, numbers: Array) -> pa.Array:
         """The values with these numbers; null for -1."""
-        if not self._parts:
+        parts = self._parts
+        if not parts:
             return pa.nulls(len(numbers))
         absent = numbers < 0
-        if len(self._parts) > 1 and 4 * len(numbers) > len(self):
-            self._join(len(self._parts))  # takes about as long as to look in each part
-        if len(self._parts) == 1:
-            return self._parts[0].take(pa.array(numbers, mask=absent if absent.any() else None))
-        starts = np.cumsum([0, *map(len, self._parts)])
+        if len(parts) > 1 and 4 * len(numbers) > len(self):
+            # which takes about as long as to look them up one by one
+            self._parts = parts = _joined(parts, len(parts)) or parts
+        if len(parts) == 1:
+            return parts[0].take(pa.array(numbers, mask=absent if absent.any() else None))
+        starts = np.cumsum([0, *map(len, parts)])
         whose = np.searchsorted(starts, numbers, "right") - 1
-        whose[absent] = len(self._parts)
+        whose[absent] = len(parts)
         order = np.argsort(whose, kind="stable")
-        ends = np.searchsorted(whose[order], np.arange(len(self._parts) + 2))
+        ends = np.searchsorted(whose[order], np.arange(len(parts) + 2))
         found = [
             part.take(pa.array(numbers[order[ends[i] : ends[i + 1]]] - starts[i]))
-            for i, part in enumerate(self._parts)
+            for i, part in enumerate(parts)
         ]
         found.append(pa.nulls(int(ends[-1] - ends[-2]), found[0].type))
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return pa.concat_arrays(found).take(pa.array(back))
+
+
+def _joined(parts: list[pa.Array], count: int) -> list[pa.Array] | None:
+    """Arrays of which the last are one; None if that would be too large."""
+    last = parts[-count:]
+    if sum(part.nbytes for part in last) > _SMALL:
+        return None
+    return [*parts[:-count], pa.concat_arrays(last)]
 
 
 def _in_numpy(labels: pa.Array) -> Array:

@@ -114,12 +114,12 @@ class Parts:
         piece 1   b a   | c c d |        the part of keys c to d has the runs at the right
     """
 
-    def __init__(self, given: Rows, columns: list[Table], threads: int) -> None:
+    def __init__(self, given: Rows, columns: list[Table], threads: int, *, weight: int = 1) -> None:
         self.columns = columns
         self.moved = False  # True if rows have left their places in the table
         self._given = given
         codes, groups = given.codes, given.groups
-        pieces = cut_rows(len(given))
+        pieces = cut_rows(len(given), weight=weight)
         self._keys, self._runs = [(0, groups)], [given.ranges]
         if len(pieces) == 1 or groups == 1:
             return
@@ -131,7 +131,7 @@ class Parts:
 
         bounds = np.zeros(fine + 1, dtype=np.int64)
         np.cumsum(np.sum(side_by_side(count, pieces, threads), axis=0), out=bounds[1:])
-        ranges = cut_groups(bounds)
+        ranges = cut_groups(bounds, weight=weight)
         if len(ranges) == 1:
             return
         self._keys = [(a << shift, min(b << shift, groups)) for a, b in ranges]
@@ -286,20 +286,20 @@ def read_rows(plan: Plan, table: pa.Table, threads: int = 1) -> Rows:
     return Rows(keys, codes, times, nanoseconds(column, times), span=span, in_time=rises)
 
 
-def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1) -> Ordered:
-    """Put the rows of a table in order of key and time; keep the times in the table's order,
-    too."""
+def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1, *, weight: int = 1) -> Ordered:
+    """The rows of a table in order of key and time, and their times in its own order.  Rows with
+    more weight are cut into more pieces; see `threads.cut_rows`."""
     read = read_rows(plan, table, threads)
-    return replace(_rows_in_order(plan, table, read, threads), own_times=read.times)
+    return replace(_rows_in_order(plan, table, read, threads, weight), own_times=read.times)
 
 
-def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int) -> Ordered:
-    """Put the rows of a table, whose keys and times are known, in order of key and time."""
+def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int, weight: int) -> Ordered:
+    """The same, from the keys and times of its rows."""
     if plan.query.tie is None and read.finer is None and read.in_time:
         found = _in_time(table, read, threads)
         if found is not None:
             return found
-    parts = Parts(read, [], threads)
+    parts = Parts(read, [], threads, weight=weight)
     made = side_by_side(
         lambda i: put_in_order(plan, table, parts[i])[0], range(len(parts)), threads
     )

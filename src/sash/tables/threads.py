@@ -81,15 +81,15 @@ def extremes(values: Array, threads: int = 1) -> tuple[int, int]:
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def cut_groups(bounds: Array) -> list[tuple[int, int]]:
-    """Cut groups of rows into ranges of groups with about as many rows each.  Group g has the rows
-    from bounds[g] up to bounds[g + 1], and lies wholly in one range.
+def cut_groups(bounds: Array, *, weight: int = 1) -> list[tuple[int, int]]:
+    """Ranges of groups with about as many rows each; the rows of group g are those from bounds[g]
+    to bounds[g + 1].  A group is in one range.  For the weight of rows see `cut_rows`.
 
     >>> cut_groups(np.array([0, 10_000, 80_000, 100_000, 150_000]))
     [(0, 2), (2, 4)]
     """
     groups, first = len(bounds) - 1, int(bounds[0])
-    wanted = [first + end for _, end in cut_rows(int(bounds[-1]) - first)]
+    wanted = [first + end for _, end in cut_rows(int(bounds[-1]) - first, weight=weight)]
     ends = np.unique(np.append(np.searchsorted(bounds[1:-1], wanted[:-1]) + 1, groups))
     ends = ends[ends <= groups].tolist()
     return list(zip([0, *ends[:-1]], ends, strict=True)) if groups else [(0, 0)]
