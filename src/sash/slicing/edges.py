@@ -165,15 +165,17 @@ class Union(Edges):
 
     def start(self, time: Any) -> Any:
         """The start of the slice that holds a time: the last edge of any set at or before it."""
-        if not np.ndim(time):
-            return max(part.start(time) for part in self.parts)
-        if time.size * len(self._cuts[0]) > _AT_ONCE:
-            listed = written_out(self, int(time.min()), int(time.max()), time.size // 4)
-            if listed is not None:
-                return listed.start(time)
-        latest = self.parts[0].start(time)
+        cycles, firsts, _ = self._cuts
+        times = np.asarray(time)
+        if times.size * len(cycles) <= _AT_ONCE:
+            since = ((times[..., None] - firsts) % cycles).min(axis=-1)
+            return times - since if np.ndim(time) else int(times - since)
+        listed = written_out(self, int(times.min()), int(times.max()), times.size // 4)
+        if listed is not None:
+            return listed.start(times)
+        latest = self.parts[0].start(times)
         for part in self.parts[1:]:
-            latest = np.maximum(latest, part.start(time))
+            latest = np.maximum(latest, part.start(times))
         return latest
 
     @cached_property
