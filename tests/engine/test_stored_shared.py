@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sash
+from sash.slicing.edges import Union
 from sash.state import layout
 from sash.stores import Damaged
 from sash.testing.fuzz.streams import SELECTS
@@ -62,6 +63,36 @@ def test_queries_over_restarts(mode: Any, monkeypatch: pytest.MonkeyPatch) -> No
     made, right = stored.close(), held.close()
     for name in QUERIES:
         assert rows(made[name]) == rows(right[name]), name
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_times_are_found_once_for_all_queries(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of edges that are too many to list: a step looks for times as often for many queries as for
+    few."""
+    asked: list[int] = []
+    time = Union.time
+    monkeypatch.setattr(Union, "time", lambda self, at: asked.append(1) or time(self, at))
+    often = []
+    for count in (3, 12):
+        queries = {
+            f"q{n}": query(sash.sliding(f"{2_000_003 + n} us", f"{1_000_003 + 7 * n} us"), COUNT)
+            for n in range(count)
+        }
+        shared, given = sash.share(queries), {"lateness": "2 seconds", "mode": mode}
+        stored = shared.stream(store=sash.stores.memory(), name="all", **given)
+        held = shared.stream(**given)
+        asked.clear()
+        for part in batches(stream("disorder", 60), most=20):
+            made, right = stored.push(part), held.push(part)
+            for name in queries:
+                assert rows(made[name]) == rows(right[name]), name
+        often.append(len(asked))
+        stored._check()
+        made, right = stored.close(), held.close()
+        for name in queries:
+            assert rows(made[name]) == rows(right[name]), name
+    assert often[0] == often[1] > 0
 
 
 @pytest.mark.plain
