@@ -7,6 +7,7 @@ is what Spark itself reports for it, the median of those after the first.  Ours 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -118,11 +119,13 @@ class Bench:
         reader = self.spark.readStream.schema("k int, ts timestamp, x double")
         return reader.option("maxFilesPerTrigger", 1).parquet(path).withWatermark("ts", "5 seconds")
 
-    def batches(self, out: DataFrame, limit: float | None = None) -> list[float]:
+    def batches(
+        self, out: DataFrame, limit: float | None = None, kept: Path | None = None
+    ) -> list[float]:
         """Run a stream to its end, or until so many seconds have passed; the seconds of each
-        micro-batch that had rows."""
+        micro-batch that had rows.  With `kept`, that folder keeps the rows, in `out`."""
         self._number += 1
-        folder = self.place / f"run-{self._number}"
+        folder = kept or self.place / f"run-{self._number}"
         query = (
             out.writeStream.format("parquet")
             .option("path", str(folder / "out"))
@@ -135,8 +138,15 @@ class Bench:
         took = [
             p.durationMs["triggerExecution"] / 1000 for p in query.recentProgress if p.numInputRows
         ]
-        shutil.rmtree(folder)
+        if kept is None:
+            shutil.rmtree(folder)
         return took
+
+    def written(self, kept: Path, batch: int) -> DataFrame:
+        """The rows that a micro-batch wrote, in a partition for each of its tasks, in memory."""
+        _, *files = (kept / "out" / "_spark_metadata" / str(batch)).read_text().splitlines()
+        rows = self.spark.read.parquet(*(json.loads(file)["path"] for file in files))
+        return rows.localCheckpoint()
 
     def ours(self, ratio: int, path: str, **select: Any) -> list[float]:
         """Our micro-batches at a size/slide."""

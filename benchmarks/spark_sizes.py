@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import sash
@@ -89,7 +93,8 @@ def _natively(bench: Bench, keys: int, ours: float) -> Iterator[Line]:
 
 def shared(bench: Bench, quick: bool) -> Iterator[Line]:
     """100 queries that share a plan in one operator: over one of them alone, where they have as
-    many rows as 5 % of the events, and over one with as many rows, where these are 60 %."""
+    many rows as 5 % of the events, and where these are 60 %, over one with as many rows, and over
+    Spark's own time to write the rows of the 100 queries, with a struct for each query."""
     path = bench.source(MANY, 5)
     spans = [60 + 5 * i for i in range(10 if quick else 100)]
 
@@ -116,3 +121,17 @@ def shared(bench: Bench, quick: bool) -> Iterator[Line]:
     one, all_few, as_many, all_many = found.values()
     yield Line(f"{len(spans)} queries over one", all_few / one, "×", 10)
     yield Line(f"{len(spans)} queries over one with as many rows", all_many / as_many, "×", 1.5)
+    kept = bench.place / "kept"
+    out = sash.spark.aggregate(bench.stream(path), sash.share(tumbling(many)))
+    bench.batches(out, kept=kept)
+    rows = bench.written(kept, 3)
+    writing = statistics.median(_seconds_to_write(rows, bench.place / "again") for _ in range(5))
+    shutil.rmtree(kept)
+    yield Line(f"writing the {rows.count():,} rows of a micro-batch again", writing, "s")
+    yield Line(f"{len(spans)} queries over writing their rows", all_many / writing, "×", 1.5)
+
+
+def _seconds_to_write(rows: DataFrame, path: Path) -> float:
+    start = time.perf_counter()
+    rows.write.mode("overwrite").parquet(str(path))
+    return time.perf_counter() - start

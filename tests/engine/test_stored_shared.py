@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sash
+from sash.slicing.edges import Union
 from sash.state import layout
 from sash.stores import Damaged
 from sash.testing.fuzz.streams import SELECTS
@@ -66,37 +67,32 @@ def test_queries_over_restarts(mode: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.plain
 @pytest.mark.parametrize("mode", ["final", "live"])
-def test_text_has_numbers(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries that share slices read some of their words each, and the values of those."""
-    monkeypatch.setattr(layout, "PAGE", 400)
-    who, least = sash.arg_max("s", by="x"), sash.min("s")
-    queries = {
-        "both": query(sash.sliding("6 seconds", "2 seconds"), {"who": who, "least": least}),
-        "other": query(sash.tumbling("3 seconds"), {"top": least, "n": sash.max("k")}, emit="all"),
-        "sizes": query(sash.tumbling("4 seconds"), {"x": who, "y": who.over("8 seconds")}),
-    }
-    store = sash.stores.memory()
-    given: dict[str, Any] = {"lateness": "2 seconds", "mode": mode}
-
-    def opened() -> Any:
-        return sash.share(queries).stream(store=store, name="all", **given)
-
-    stored, held = opened(), sash.share(queries).stream(**given)
-    for i, part in enumerate(batches(stream("disorder", 100), most=15)):
-        made, right = stored.push(part), held.push(part)
-        assert {n: rows(t) for n, t in made.items()} == {n: rows(t) for n, t in right.items()}
-        assert max(len(member.names) for member in stored._members) > 1
-        groups = [g for member in stored._members for g in member.stream._made.union.groups]
-        assert all(g.labelled and g.operator.shape != "object" for g in groups)
+def test_times_are_found_once_for_all_queries(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of edges that are too many to list: a step looks for times as often for many queries as for
+    few."""
+    asked: list[int] = []
+    time = Union.time
+    monkeypatch.setattr(Union, "time", lambda self, at: asked.append(1) or time(self, at))
+    often = []
+    for count in (3, 12):
+        queries = {
+            f"q{n}": query(sash.sliding(f"{2_000_003 + n} us", f"{1_000_003 + 7 * n} us"), COUNT)
+            for n in range(count)
+        }
+        shared, given = sash.share(queries), {"lateness": "2 seconds", "mode": mode}
+        stored = shared.stream(store=sash.stores.memory(), name="all", **given)
+        held = shared.stream(**given)
+        asked.clear()
+        for part in batches(stream("disorder", 60), most=20):
+            made, right = stored.push(part), held.push(part)
+            for name in queries:
+                assert rows(made[name]) == rows(right[name]), name
+        often.append(len(asked))
         stored._check()
-        if i % 4 == 3:
-            stored.sync()
-            stored.release()
-            stored = opened()
-    key = part["k"][-1].as_py()
-    assert repr(stored.query("both", key)) == repr(held.query("both", key))
-    made, right = stored.close(), held.close()
-    assert {n: rows(t) for n, t in made.items()} == {n: rows(t) for n, t in right.items()}
+        made, right = stored.close(), held.close()
+        for name in queries:
+            assert rows(made[name]) == rows(right[name]), name
+    assert often[0] == often[1] > 0
 
 
 @pytest.mark.plain

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sash.slicing.edges import Edges, Periodic, Union, edges_of, union
+from sash.slicing.edges import Edges, Periodic, Union, cuts_of, edges_of, union
 from sash.windows import Aligned, Cumulate, Sliding, cumulate, sliding
 from thinning import examples
 
@@ -65,7 +65,6 @@ def test_the_union_has_the_edges_of_all(a: Aligned, b: Aligned, c: Aligned) -> N
     assert isinstance(made, Periodic)
     check(made, right)
     check(Union(parts), right)
-    check(union(parts[0], Union(parts[1:])), right)
 
 
 def test_a_union_with_a_huge_cycle_is_not_written_out() -> None:
@@ -89,3 +88,30 @@ def test_the_edges_that_slices_have() -> None:
     assert edges_of(cumulate(12, 3, offset=4)) == Periodic(3, (0,), 1)
     assert edges_of(sliding(6, 2)) is edges_of(sliding(6, 2))
     assert union(edges_of(sliding(6, 2))) is edges_of(sliding(6, 2))
+
+
+@given(st.lists(windows, min_size=1, max_size=5), st.integers(-(2**59), 2**59), st.data())
+@settings(max_examples=examples(30))
+def test_numbers_of_a_union_are_sums_over_its_sets(
+    each: list[Aligned], around: int, data: st.DataObject
+) -> None:
+    parts = tuple(cuts_of(w) for w in each)
+    made = Union(parts)
+    few = np.array(data.draw(st.lists(st.integers(-1000, 1000), min_size=1, max_size=9))) + around
+    dense = np.arange(around - 2000, around + 2000).repeat(20)  # as many that edges are listed
+    for times in (few, dense):
+        numbers = made.number(times)
+        assert (numbers == sum(part.number(times) for part in parts)).all()
+        assert (made.start(times) == np.max([part.start(times) for part in parts], axis=0)).all()
+        first = made.time(numbers)
+        assert (made.number(first) == numbers).all()
+        assert (made.number(first - 1) < numbers).all()
+    assert [made.number(int(t)) for t in few] == made.number(few).tolist()
+    assert [made.time(int(n)) for n in made.number(few)] == made.time(made.number(few)).tolist()
+
+
+def test_times_of_numbers_are_found_where_edges_are_far_apart_and_near() -> None:
+    made = Union((Periodic(2**58, (0, 3), -(2**57)), Periodic(7, (0, 1, 5), 2**56)))
+    for number in (-(2**58), -5, 0, 1, 2**50 + 1):
+        time = made.time(number)
+        assert made.number(time) >= number > made.number(time - 1)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from math import gcd, lcm
 from typing import Any
@@ -48,6 +48,7 @@ __all__ = [
 #: A union with more edges in its cycle than this is not listed.
 _MOST = 4096
 _FAR = 2**61
+_AT_ONCE = 1 << 16  # divisions at once, in the processor's cache
 _FEW = 1024  # list up to this many edges, however few the numbers are
 
 
@@ -128,49 +129,97 @@ class OnClock(Edges):
 @dataclass(frozen=True)
 class Union(Edges):
     """The union of several sets of edges, whose common cycle has too many edges to list.  The
-    number of a slice is the sum of the numbers that the sets have at its start."""
+    number of a slice is the sum of the numbers that the sets have at its start.
 
-    parts: tuple[Edges, ...]
+    Each cut of a set adds one to the number in each of its cycles, so a number is also a sum over
+    all cuts, which takes one operation on arrays (`_sums`) for all sets.
+    """
+
+    parts: tuple[Periodic, ...]
 
     def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
-        return sum(part.number(time, on) for part in self.parts)
+        if on is not PLAIN:
+            return sum(part.number(time, on) for part in self.parts)
+        if not np.ndim(time):
+            return int(self._sums(np.asarray(time)))
+        if time.size * len(self._cuts[0]) > _AT_ONCE:
+            # number all edges in range, if they are fewer, and look the times up among them
+            listed = written_out(self, int(time.min()), int(time.max()), time.size // 4)
+            if listed is not None:
+                return self._sums(listed.times)[listed.number(time)]
+        return self._sums(time)
 
     def time(self, number: Any) -> Any:
         if not np.ndim(number):
-            return self._time(int(number))
+            return int(self._first(np.array([number]))[0])
         wanted = np.asarray(number, dtype=np.int64)
         if not wanted.size:
             return wanted
         # list all edges in range, if they are few, and look the numbers up in the list
-        first, last = self._time(int(wanted.min())), self._time(int(wanted.max()))
+        first, last = self._first(np.array([wanted.min(), wanted.max()])).tolist()
         listed = written_out(self, first, last, max(4 * wanted.size, _FEW))
         if listed is not None:
-            at = np.searchsorted(self.number(listed.times), wanted)
+            at = np.searchsorted(self._sums(listed.times), wanted)
             return listed.times[np.minimum(at, len(listed.times) - 1)]
-        low = np.full(wanted.shape, -_FAR, dtype=np.int64)  # the number at `low` is less
-        high = np.full(wanted.shape, _FAR, dtype=np.int64)
-        while (high - low > 1).any():
-            middle = low + (high - low) // 2
-            less = self.number(middle) < wanted
-            low, high = np.where(less, middle, low), np.where(less, high, middle)
-        return high
-
-    def _time(self, number: int) -> int:
-        """The first time whose number is at least this number."""
-        low, high = -_FAR, _FAR
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.number(middle) < number else (low, middle)
-        return high
+        return self._first(wanted)
 
     def start(self, time: Any) -> Any:
         """The start of the slice that holds a time: the last edge of any set at or before it."""
-        if not np.ndim(time):
-            return max(part.start(time) for part in self.parts)
-        latest = self.parts[0].start(time)
+        cycles, firsts, _ = self._cuts
+        times = np.asarray(time)
+        if times.size * len(cycles) <= _AT_ONCE:
+            since = ((times[..., None] - firsts) % cycles).min(axis=-1)
+            return times - since if np.ndim(time) else int(times - since)
+        listed = written_out(self, int(times.min()), int(times.max()), times.size // 4)
+        if listed is not None:
+            return listed.start(times)
+        latest = self.parts[0].start(times)
         for part in self.parts[1:]:
-            latest = np.maximum(latest, part.start(time))
+            latest = np.maximum(latest, part.start(times))
         return latest
+
+    @cached_property
+    def _cuts(self) -> tuple[Any, Any, int]:
+        """The cycle of each cut of all sets, one time at which it cuts, and what the sum over all
+        cuts lacks."""
+        every = [(part.cycle, part.offset + cut) for part in self.parts for cut in part.cuts]
+        cycles, firsts = np.array(every, dtype=np.int64).T
+        return cycles, firsts, len(every) - len(self.parts)
+
+    def _sums(self, times: Any) -> Any:
+        """The number of the slice of each time, by the sum over all cuts."""
+        cycles, firsts, lacking = self._cuts
+        if times.size * len(cycles) <= _AT_ONCE:
+            return ((times[..., None] - firsts) // cycles).sum(axis=-1) + lacking
+        made = np.full(times.shape, lacking, dtype=np.int64)
+        for cycle, first in zip(cycles, firsts, strict=True):
+            made += (times - first) // cycle
+        return made
+
+    def _first(self, numbers: Any) -> Any:
+        """The first time whose number is at least this, for each number."""
+        cycles, firsts, lacking = self._cuts
+        rate = (1.0 / cycles).sum()
+        # where each number would be if cuts did not lower it to whole cycles, each by less than one
+        low = np.clip((numbers - lacking + (firsts / cycles).sum()) / rate, -_FAR, _FAR)
+        high = np.clip(low + len(cycles) / rate, -_FAR, _FAR)
+        reach = 1.0 + 1e-12 * np.abs(low)  # floats round, too
+        low, high = self._limit(numbers, low, -reach), self._limit(numbers, high, reach)
+        while (high - low > 1).any():  # the number at `low` is less, and at `high` it is not
+            middle = low + (high - low) // 2
+            less = self._sums(middle) < numbers
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        return high
+
+    def _limit(self, numbers: Any, near: Any, reach: Any) -> Any:
+        """Times beyond which the first time of each number is not: `near`, and as far from there as
+        necessary, on the side of `reach`."""
+        while True:
+            at = np.clip(near + reach, -_FAR, _FAR).astype(np.int64)
+            beyond = (self._sums(at) >= numbers) == (reach > 0)
+            if (beyond | (np.abs(at) == _FAR)).all():
+                return at
+            reach = 2 * reach
 
 
 class Listed(Edges):
@@ -239,7 +288,7 @@ def starts_of(window: Aligned) -> Periodic:
     return Periodic(c.length, (0,), c.offset % c.length)
 
 
-def union(*edges: Edges) -> Edges:
+def union(*edges: Periodic) -> Periodic | Union:
     """The union of several sets of edges.
 
     >>> union(Periodic(4), Periodic(6, (0, 1)))
@@ -247,18 +296,16 @@ def union(*edges: Edges) -> Edges:
     """
     if len(edges) == 1:
         return edges[0]
-    periodic = [e for e in edges if isinstance(e, Periodic)]
-    if len(periodic) == len(edges):
-        cycle = lcm(*(e.cycle for e in periodic))
-        if sum(cycle // e.cycle * len(e.cuts) for e in periodic) <= _MOST:
-            found = {
-                (e.offset + turn * e.cycle + cut) % cycle
-                for e in periodic
-                for turn in range(cycle // e.cycle)
-                for cut in e.cuts
-            }
-            offset = min(found)
-            return Periodic(cycle, tuple(sorted(t - offset for t in found)), offset)
+    cycle = lcm(*(e.cycle for e in edges))
+    if sum(cycle // e.cycle * len(e.cuts) for e in edges) <= _MOST:
+        found = {
+            (e.offset + turn * e.cycle + cut) % cycle
+            for e in edges
+            for turn in range(cycle // e.cycle)
+            for cut in e.cuts
+        }
+        offset = min(found)
+        return Periodic(cycle, tuple(sorted(t - offset for t in found)), offset)
     return Union(edges)
 
 

@@ -147,7 +147,7 @@ def _gathered(visit: Visit, chosen: _Chosen) -> tuple[Array, list[Any]]:
     entries = sum(map(len, levels))
     # often all entries are chosen
     whole = len(at) == entries and bool((at[1:] > at[:-1]).all())
-    starts = _times(visit) if whole else _times(visit)[at]
+    starts = visit.times if whole else visit.times[at]
     made = []
     for i, folds in enumerate(visit.form.folds):
         partials: Any = levels[0].partials[i]
@@ -212,16 +212,6 @@ def _add_sizes(
                 raise StepFailed(failed.error, names, visit.keys, code, number) from failed.error
             windows.values |= made
             windows.lacking = joined_reasons(windows.lacking, lacking)
-
-
-def _times(visit: Visit) -> Array:
-    """The start of each entry, of all levels one after the other."""
-    edges = visit.form.edges
-    times = [
-        entries.marks[0] if entries.marks else edges.time(entries.units << BITS * level)
-        for level, entries in enumerate(visit.levels)
-    ]
-    return times[0] if len(times) == 1 else np.concatenate(times)
 
 
 def _held(visit: Visit, ask: Ask, chosen: _Chosen, groups: Array, numbers: Array) -> Array:

@@ -76,24 +76,23 @@ class _Saving:
     def _due(self) -> Array:
         """For each part the first window that may hold one of its slices and is not due yet."""
         visit, step = self._visit, self._visit.step
-        asked = {(ask.window, ask.step.due) for ask in visit.asks}
-        due: Array = np.minimum.reduce([self._due_of(window, undue) for window, undue in asked])
-        if step.fresh == step.due:  # the step did not read the tiles of windows that are not due
+        asked = list({(ask.window, ask.step.due) for ask in visit.asks})
+        number = visit.form.edges.number
+        firsts = number(np.array([window.start(undue) for window, undue in asked]))
+        oldest = np.stack([self._oldest_from(first) for first in firsts.tolist()])
+        due = self._due_of(asked, oldest)
+        if step.fresh == step.due:  # then tiles of windows that are not due yet were not read
             deep = visit.heights > 0
             before = np.maximum(visit.rows["due"], step.due)
             due[deep] = np.minimum(due, before)[deep]
-        number = visit.form.edges.number
-        first = min(number(window.start(undue)) for window, undue in asked)
-        due[visit.youngest < first] = NEVER
+        due[visit.youngest < firsts.min()] = NEVER
         return due
 
-    def _due_of(self, window: Aligned, undue: int) -> Array:
-        """The same for one query, whose windows from number `undue` on are not due yet."""
-        visit, form = self._visit, self._visit.form
-        first = form.edges.number(window.start(undue))
+    def _oldest_from(self, first: int) -> Array:
+        """The first slice of each part from a slice on, which an entry may hold."""
+        visit = self._visit
         oldest = np.full(len(visit.rows), NEVER)
         runs, entries = self._layout.runs[0], visit.levels[0]
-        # in each run, the first slice of the windows that are not due yet
         at = np.maximum(entries.find(runs.codes, np.full(len(runs.codes), first)), runs.starts)
         alive = at < runs.starts + runs.counts
         np.minimum.at(oldest, self._layout.parts(0)[alive], entries.units[at[alive]])
@@ -103,12 +102,21 @@ class _Saving:
             alive = (end > first) & self._layout.unknown(level)
             parts = visit.part_of[entries.codes[alive]]
             np.minimum.at(oldest, parts, np.maximum(start[alive], first))
-        some = np.flatnonzero(oldest < NEVER)
-        due = np.full(len(visit.rows), NEVER)
-        times = form.edges.time(oldest[some])
-        numbers = np.maximum(window.first(times), undue)
-        due[some] = form.visited_at(window, numbers)
-        return due
+        return oldest
+
+    def _due_of(self, asked: list[tuple[Aligned, int]], oldest: Array) -> Array:
+        """The first window of each part that holds something, and that no query was asked for:
+        `oldest` has for each query the first slice of each part in such a window."""
+        form = self._visit.form
+        due = np.full(oldest.shape, NEVER)
+        queries, parts = np.nonzero(oldest < NEVER)
+        times = form.edges.time(oldest[queries, parts])  # of all queries at once
+        ends = np.searchsorted(queries, np.arange(len(asked) + 1))
+        for (window, undue), low, high in zip(asked, ends[:-1], ends[1:], strict=True):
+            numbers = np.maximum(window.first(times[low:high]), undue)
+            due[queries[low:high], parts[low:high]] = form.visited_at(window, numbers)
+        least: Array = due.min(axis=0)
+        return least
 
     def _drop_after(self) -> Array:
         """For each part the last window that holds one of its slices or needs one of its notes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -290,6 +291,16 @@ class Visit:
             owners, tiles = unique_pairs(codes[here], self._units[here] >> BITS * (level + 1))
             totals = self.levels[level].totals(owners, tiles, BITS)
             self.levels[level + 1] = self.levels[level + 1].merge(totals, replace=True)
+
+    @cached_property
+    def times(self) -> Array:
+        """When each entry starts, on all levels."""
+        edges = self.form.edges
+        times = [
+            entries.marks[0] if entries.marks else edges.time(entries.units << BITS * level)
+            for level, entries in enumerate(self.levels)
+        ]
+        return times[0] if len(times) == 1 else np.concatenate(times)
 
     def until(self, kind: int, note: Note) -> int:
         """The window until which a note is needed, in the numbers that the index uses."""
