@@ -144,7 +144,7 @@ class Processor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """A micro-batch for one bucket."""
-        payloads = [payload for frame in rows for payload in frame[PAYLOAD] if payload]
+        payloads = (payload for frame in rows for payload in frame[PAYLOAD] if payload)
         yield from self._bucket().rows(payloads, timerValues)
 
     def handleExpiredTimer(
