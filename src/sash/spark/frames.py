@@ -22,7 +22,7 @@ from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Aligned, Driven, Merging
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
-from .buckets import check_buckets, for_batch
+from .buckets import check_buckets
 from .by_events import aggregate_by_events
 from .call_sites import without_call_sites
 from .names import check_result_names, is_case_sensitive, with_names
@@ -81,9 +81,9 @@ def aggregate(
     shall ("rows"); for a table, `way` tells what "auto" comes to.  On a stream "spark" is for
     tumbling windows: all is done by Spark's own operators, which drop late rows uncounted.
 
-    Keys are spread over `buckets`: of a stream, and of a table where events make the windows, one
-    for each partition of a shuffle, and at most 64, unless you give their number; of other tables
-    as many as Spark sees fit.  A stream's checkpoint is tied to it.
+    Keys are spread over `buckets`: of a stream, one for each partition of a shuffle, and at most
+    64, unless you give their number; of a table, over as many tasks as Spark sees fit.  A stream's
+    checkpoint is tied to it.
 
     An operator of your own must be the one that the checkpoint was written with; where you have
     mended it, and its partials mean the same as before, name the aggregate in `trust`.
@@ -164,11 +164,11 @@ def aggregate(
             given, clock = df.schema[query.time].dataType, query.window.clock
             df = df.where(is_usable(quoted(query.time), given, clock))
         if isinstance(query.window, Aligned) and query.several:
-            out = aggregate_sized(df, plan, for_batch(df, buckets))
+            out = aggregate_sized(df, plan, buckets)
         elif isinstance(query.window, Aligned):
             out = aggregate_batch(df, plan, buckets, slices)
         else:
-            out = aggregate_by_events(df, plan, for_batch(df, buckets))
+            out = aggregate_by_events(df, plan, buckets)
     return _with_maps(out, maps)
 
 
