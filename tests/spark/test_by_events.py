@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,12 @@ from sash.testing.streams import stream
 pytest.importorskip("pyspark")
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import sash.spark
-from sash.spark import by_events, split_sessions
+from sash.query.plan import make_plan
+from sash.spark import by_events, portions, split_sessions
+from sash.spark.results import result_fields
 
 Frame = Callable[[Any], Any]
 
@@ -38,6 +43,13 @@ OVER = SELECT | {
     "few": sash.collect("n").over("1 second"),
 }
 EVER = OVER | {"ever": sash.count().over(sash.lifetime())}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks hold few rows, write the others to files, and work on few keys at a time."""
+    monkeypatch.setattr(portions, "_WINDOWS", 40)
+    monkeypatch.setattr(portions, "_BYTES", 2000)
 
 
 def query(window: Any, **given: Any) -> sash.Query:
@@ -117,6 +129,37 @@ def test_sessions_of_a_hot_key_are_cut_at_gaps(
     over = [end // 2_000_000 - start // 2_000_000 for start, end in spans]
     assert {0, 1} <= set(over)
     assert not differences(q, right, made.toArrow(), ordered=False)
+
+
+@pytest.mark.parametrize("size", [2000, 10**6])
+def test_a_task_works_on_some_of_its_keys_at_a_time(
+    size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whether its rows are in files or held."""
+    monkeypatch.setattr(portions, "_BYTES", size)
+    monkeypatch.setattr(portions, "_CHUNK", 500)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    events = stream("disorder", 200, plain=True)
+    names = [*events.column_names, "__sash_stretch"]
+    rows = pa.table([*events.columns, pa.array([0] * 200)], names=names)
+    q = query(sash.rows(3), select={"rows": sash.count(), "newest": sash.last("i")})
+    plan = make_plan(q, events.schema)
+    result = result_fields(plan, from_arrow_schema(events.schema))
+    task = by_events.task_of(q, events.column_names, by_events.Stretches.of(q), result)
+    had: list[list[Any]] = []
+    work = task.work
+
+    def counted(table: pa.Table) -> pa.Table:
+        had.append(table.column(events.column_names.index("k")).unique().to_pylist())
+        return work(table)
+
+    made = pa.Table.from_batches(replace(task, work=counted)(rows.to_batches(max_chunksize=30)))
+    right = by_events._Work(q, names, by_events.Stretches.of(q), result)(rows)
+    assert in_order(made.to_pylist(), "n") == in_order(right.to_pylist(), "n")
+    keys = [key for some in had for key in some]
+    assert len(had) > 2
+    assert len(keys) == len(set(keys))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_key_is_hot_if_it_has_more_than_its_share(frame: Frame) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import sash
 from sash.engine.lifecycle import Lifecycle, Outcome, Progress
-from sash.query.plan import make_plan
+from sash.query.plan import Plan, make_plan
 from sash.state.tiles import TileState
 from sash.stores import MemoryStore
 from sash.testing.queries import rows_of
@@ -19,15 +19,10 @@ from sash.testing.streams import STREAMS, batches, stream
 
 pytest.importorskip("pyspark")
 import sash.spark.packer
+from sash.spark.arrivals import Arrivals
 from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.packer import Packer
-from sash.spark.payloads import (
-    Buckets,
-    packed_rows,
-    packed_slices,
-    unpacked,
-    worth_combining,
-)
+from sash.spark.payloads import Buckets, Unpacker, packed_rows, packed_slices, worth_combining
 
 SECOND = 1_000_000
 
@@ -41,6 +36,14 @@ finite = sash.operator(
     compile=False,
 )
 SELECT = {"n": sash.count(), "total": sash.sum("i"), "top": sash.max("x")}
+
+
+def unpacked(plan: Plan, payloads: list[bytes]) -> Any:
+    """The batch that the values of a bucket have."""
+    arrivals = Arrivals(Unpacker(plan.schema, plan.query, plan))
+    for payload in payloads:
+        arrivals.add(payload)
+    return arrivals.whole()
 
 
 def shown(q: sash.Query, outcome: Outcome) -> Any:

@@ -17,6 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 import sash.spark
+from sash.spark import portions
 
 from .test_streaming import SECOND, START, Stream, events, figures, last_one, told
 
@@ -47,7 +48,8 @@ def files(spark: Any, tmp_path: Path) -> Stream:
     return Stream(spark, tmp_path)
 
 
-def test_a_table(spark: Any, frame: Any) -> None:
+def test_a_table(spark: Any, frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portions, "_WINDOWS", 40)  # a task works on few keys at a time
     table = events("disorder", 120)
     shared = sash.share(QUERIES)
     assert shared.plan.bundles[0].names == ("sizes", "slow")

@@ -83,10 +83,12 @@ def compare(queries: dict[str, sash.Query], mode: Any, combining: Any, *, seed: 
             for row in batch.to_pylist():
                 payloads[row[BUCKET]] += [row[PAYLOAD]] if row[PAYLOAD] else []
         for bucket in called:
-            rows = windows[bucket].unpacked(payloads[bucket])
+            rows = windows[bucket].arrivals()
+            for payload in payloads[bucket]:
+                rows.add(payload)
             # stream time is over all keys, and in live mode a window is due by a bucket's own
-            made = windows[bucket].process(progress[bucket], rows, newest - LATE)
-            for name, one in made.items():
+            steps = windows[bucket].in_portions(progress[bucket], rows, newest - LATE)
+            for name, one in ((n, o) for _, made in steps for n, o in made.items()):
                 found[name] += _rows(queries[name], one.results)
         if mode == "final":
             for name, q in queries.items():

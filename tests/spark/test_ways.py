@@ -279,7 +279,7 @@ def test_a_task_with_many_windows_has_some_of_them_at_a_time(
 
     whole = found()
     assert held == [rows]
-    monkeypatch.setattr(portions, "_WINDOWS", 1500)
+    made._portions = dataclasses.replace(made._portions, windows=1500)
     assert found() == whole
     groups = len({tuple(row[k] for k in keys) for row in table.to_pylist()})
     # 1024 windows of each key, and no more than 30 times the rows
@@ -288,11 +288,10 @@ def test_a_task_with_many_windows_has_some_of_them_at_a_time(
 
     # more rows than a task holds go through files, which are gone afterwards
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},{tmp_path}/other")
-    monkeypatch.setattr(portions, "_WINDOWS", 10**9)
     monkeypatch.setattr(portions, "_CHUNK", 1000)
     for bits in (5, 1):  # with one, files go to files again
         monkeypatch.setattr(portions, "_BITS", bits)
-        monkeypatch.setattr(portions, "_BYTES", table.nbytes // 3)
+        made._portions = dataclasses.replace(made._portions, windows=10**9, size=table.nbytes // 3)
         assert found() == whole
         assert len(held) > 2 if groups > 1 else len(held) == 1
         assert sum(held) == rows

@@ -18,6 +18,7 @@ from ..kernels.columns import Array
 from ..query.signatures import Mode
 from ..slicing.cycles import Cycles
 from ..state.contract import Slices, Step, StepFailed, some_slices
+from ..state.portions import Among
 from ..state.shared import SharedState
 from ..state.shared_tiles import SharedTiles
 from ..windows import Aligned
@@ -70,13 +71,14 @@ class BundleLifecycle:
         watermark: int | None = None,
         stream_time: int | None = None,
         came: Array | None = None,
+        among: Among = None,
     ) -> Outcomes:
         """Insert the usable rows of a batch, move stream time and watermark, and emit due windows;
         see `Lifecycle.process`."""
         self.abandoned = commits = False
         try:
             outcomes, moved = self._process(
-                progress, state, batch, dict(refused or {}), watermark, stream_time, came
+                progress, state, batch, dict(refused or {}), watermark, stream_time, came, among
             )
             state.prepare()
             commits = True
@@ -100,6 +102,7 @@ class BundleLifecycle:
         watermark: int | None,
         stream_time: int | None,
         came: Array | None,
+        among: Among,
     ) -> tuple[Outcomes, dict[str, Progress]]:
         """Process a batch without committing it: the outcome of each query, and its progress after
         the batch."""
@@ -122,20 +125,38 @@ class BundleLifecycle:
             taken = {name: each[id(one)] for name, one in late.items()}
         ahead = life.moved(first, newest, watermark, stream_time)
         moved = {name: at.at(ahead) for name, at in progress.items()}
-        emitted = state.step(slices, self._steps(first, ahead))
+        emitted = state.step(slices, self._steps(first, ahead, among))
         outcomes = {}
         for name, one in self._each.items():
             outcomes[name] = one.finish(state.views[name], emitted[name], taken[name], moved[name])
         return outcomes, moved
 
-    def _steps(self, before: Progress, after: Progress) -> dict[str, Step]:
-        """The step of each query; see `Lifecycle.step`."""
+    def newest(
+        self, progress: dict[str, Progress], state: SharedTiles, batch: pa.Table | Sliced
+    ) -> int | None:
+        """The newest time of the rows of a batch that count; changes nothing."""
+        watermark = next(iter(progress.values())).watermark
+        if isinstance(batch, Sliced):
+            return self._take_in_slices(watermark, batch, None)[1]
+        judge = partial(self._judge, watermark)
+        return take_in(self._plan.union, state, batch, {}, judge, None)[2]
+
+    def ahead(
+        self, progress: dict[str, Progress], newest: int | None, watermark: int | None
+    ) -> dict[str, Step]:
+        """What a batch with this newest time will ask of the state for each query."""
+        first, life = next(iter(progress.values())), next(iter(self._each.values()))
+        return self._steps(first, life.moved(first, newest, watermark, None))
+
+    def _steps(self, before: Progress, after: Progress, among: Among = None) -> dict[str, Step]:
+        """What a batch asks of the state for each query; see `Lifecycle.step`."""
         opened, fresh = (numbers.tolist() for numbers in self._stands(before))
         keep, due = (numbers.tolist() for numbers in self._stands(after))
         early = self._early and (after.stream_time or 0) < UNBOUNDED
         each = zip(self._each, opened, fresh, due, keep, self._changes, strict=True)
         return {
-            name: Step(a, b, c, d, self._live, early, changes) for name, a, b, c, d, changes in each
+            name: Step(a, b, c, d, self._live, early, changes, among)
+            for name, a, b, c, d, changes in each
         }
 
     def _stands(self, at: Progress) -> tuple[Array, Array]:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed, KeyedTables
+from ..state.portions import Among
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, one_array, times_of
 from ..tables.intake import bad_rows, conform, some_rows
@@ -139,14 +140,15 @@ class EventStream(Stream, ABC):
         refused: dict[int, str],
         time: int | None = None,
         watermark: int | None = None,
+        among: Among = None,
     ) -> Admitted:
-        """Insert the rows that are usable and not late, move stream time and watermark as the rows
-        or the caller say, and emit the rows that are due.  The watermark that earlier batches
-        reached decides which rows are late."""
+        """Insert the rows that can be used and are not late, move on to where they or the caller
+        say, and emit what is due, of keys in some slots of a store's index alone.  Rows are judged
+        by the watermark that earlier batches have reached."""
         self._spill()
         before = replace(self._progress)
         try:
-            self._load_parts(given, time, watermark)
+            self._load_parts(given, time, watermark, among)
             judged = self._judge(given, self._unusable(given) | refused)
             late, counted = judged.late, len(judged.rows)
             known = self._progress.stream_time
@@ -179,8 +181,10 @@ class EventStream(Stream, ABC):
                 self._keyed.abandon()
             self._turns.changing = False
 
-    def _load_parts(self, given: pa.Table, time: int | None, watermark: int | None) -> None:
-        """Read the rows that a batch may touch from the store."""
+    def _load_parts(
+        self, given: pa.Table, time: int | None, watermark: int | None, among: Among
+    ) -> None:
+        """Read from the store what a batch may touch."""
         if self._store is None:
             return
         assert self._plan is not None
@@ -189,7 +193,7 @@ class EventStream(Stream, ABC):
         newest = int(usable.max()) if len(usable) else None
         reached = self._reached(newest, time, watermark)[1]
         keys = [one_array(given.column(field.name)) for field in self._plan.keys]
-        self._hold(self._parts.visit(keys, given.num_rows, reached))
+        self._hold(self._parts.visit(keys, given.num_rows, reached, among))
 
     @property
     def _parts(self) -> KeyedTables:

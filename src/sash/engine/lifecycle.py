@@ -26,6 +26,7 @@ from ..query.plan import Plan
 from ..query.signatures import Mode
 from ..state.contract import AGAIN, Emitted, Recalled, Slices, State, Step, StepFailed, some_slices
 from ..state.filling import NONE, filled_values, gaps_filled, remembered_until
+from ..state.portions import Among
 from ..tables.answers import changed, concat_answers
 from .delays import delay_counts, no_delays
 from .failures import name_step_failure
@@ -140,17 +141,19 @@ class Lifecycle:
         watermark: int | None = None,
         stream_time: int | None = None,
         came: Array | None = None,
+        among: Among = None,
     ) -> Outcome:
-        """Insert the usable rows of a batch, move stream time and watermark, and emit due windows.
-        `refused` maps the rows that the caller cannot use to reasons.  If the batch joins several
-        pushes, `came` has the stream time at which each row came.
+        """Insert the rows of a batch that can be used, move on, and emit the windows that are due,
+        of keys in some slots of a store's index alone.  `refused` has rows that the caller cannot
+        use, with the reason; `came` the stream time when each row came, if the batch is of several
+        pushes.
 
         If this raises and `abandoned` is true, neither progress nor state has changed, or the state
         is `broken`.  If `abandoned` is false, the error came while the state wrote the batch."""
         self.abandoned = commits = False
         try:
             outcome, moved = self._process(
-                progress, state, batch, dict(refused or {}), watermark, stream_time, came
+                progress, state, batch, dict(refused or {}), watermark, stream_time, came, among
             )
             state.prepare()
             commits = True
@@ -173,6 +176,7 @@ class Lifecycle:
         watermark: int | None,
         stream_time: int | None,
         came: Array | None,
+        among: Among,
     ) -> tuple[Outcome, Progress]:
         """Process a batch without committing it: its outcome, and the progress after it."""
         taken = Taken(None, Late.none())
@@ -182,7 +186,9 @@ class Lifecycle:
         elif batch is not None and batch.num_rows:
             taken = self._take_in(progress, state, batch, refused, at)
         moved = self.moved(progress, taken.newest, watermark, stream_time)
-        finished = list(self._in_portions(state, taken, self.step(progress, moved)))
+        step = self.step(progress, moved)
+        step.among = among
+        finished = list(self._in_portions(state, taken, step))
         return self._counted(*joined(finished), taken, moved), moved
 
     def finish(self, state: Keeper, emitted: Emitted, taken: Taken, moved: Progress) -> Outcome:
@@ -205,7 +211,13 @@ class Lifecycle:
         taken.slices = None
         for some, part in steps:
             emitted, revisions = self._finished(state, state.step(some, part))
-            yield (emitted if part.among is None else slim(emitted)), revisions
+            yield (emitted if part is step else slim(emitted)), revisions
+
+    def newest(self, progress: Progress, state: State, batch: pa.Table | Sliced) -> int | None:
+        """The newest time of the rows of a batch that count; changes nothing."""
+        if isinstance(batch, Sliced):
+            return self._take_in_slices(progress, batch, None).newest
+        return self._take_in(progress, state, batch, {}, None).newest
 
     def _counted(
         self, emitted: Emitted, revisions: Array | None, taken: Taken, moved: Progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -9,10 +10,11 @@ import pyarrow as pa
 from ..query.plan import Plan
 from ..query.query import Query
 from ..query.signatures import Mode
+from ..state.portions import Among, Coming
 from ..stores.contract import Store
 from .event_stream import Admitted, EventStream
 from .late import Spanned
-from .lifecycle import Progress
+from .lifecycle import Progress, latest
 from .stream import Stream
 
 __all__ = ["StoredEvents", "stored_stream"]
@@ -63,16 +65,30 @@ class StoredEvents:
         """The windows that late rows missed."""
         return self._stream._missed
 
+    def ranges(
+        self,
+        progress: Progress,
+        watermark: int | None,
+        weight: float,
+        coming: Callable[[], Coming],
+    ) -> list[Among]:
+        """The portions to process a batch in that weighs so much; see `state.portions`."""
+        return self._stream._parts.ranges(latest(progress.watermark, watermark), weight, coming)
+
     def process(
-        self, progress: Progress, batch: pa.Table | None, watermark: int | None
+        self,
+        progress: Progress,
+        batch: pa.Table | None,
+        watermark: int | None,
+        among: Among = None,
     ) -> Admitted:
-        """Insert the rows of a batch, move to a new watermark, and emit the rows that are due.  The
-        watermark in `progress` decides which rows are late.  If this raises, the store has not
-        changed."""
+        """Insert the rows of a batch, which are judged by the watermark of `progress`, move on to
+        another, and emit what is due, of keys in some slots of the index alone.  If this raises,
+        the store has not changed."""
         stream = self._stream
         stream._progress = progress
         given = stream._schema.empty_table() if batch is None else batch
-        return stream._admit(given, {}, watermark=watermark)
+        return stream._admit(given, {}, watermark=watermark, among=among)
 
     def next_visit(self) -> int | None:
         """The first watermark at which a batch without rows has work to do."""

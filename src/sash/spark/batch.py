@@ -38,10 +38,10 @@ from ..state.scan import unlimited
 from ..windows import Aligned
 from ..windows.contract import UTC, Clock
 from .arithmetic import SPARK, in_range
-from .buckets import key_columns
+from .buckets import key_columns, sent_by
 from .combining import combinable, combined
 from .native import Native, native_groups
-from .portions import Portions
+from .portions import AT_ONCE, Portions, windows_held
 from .results import result_fields, result_table
 from .shipping import shipped
 from .sliced import SliceWork, WordWork, is_window, rows_in_slices, sliced, tumbled
@@ -51,8 +51,7 @@ __all__ = ["Slices", "Stretches", "Way", "aggregate_batch", "is_usable", "way_fo
 
 _STRETCH = "__sash_stretch"
 _ALL = 0  # the length of a stretch that has all windows
-_FEW = 3.0  # with fewer rows per slice, slices cost more than they save
-_AT_ONCE = 65_536  # rows of a batch of results: Spark reads one while Python writes the next
+_FEW = 3.0  # rows of a slice, below which it is not worth its making
 
 #: Who makes slices before the shuffle: Spark, Python, or nobody (`rows`).
 Slices: TypeAlias = Literal["auto", "spark", "python", "rows"]
@@ -138,7 +137,7 @@ def aggregate_batch(df: DataFrame, plan: Plan, tasks: int | None, slices: Slices
         else WordWork(query, plan.schema, columns)
     )
     work = _Work(inner.windows, [*range(len(keys)), len(columns) - 1], stretches, result)
-    return _sent(tagged, keys, tasks).mapInArrow(shipped(work), result)
+    return sent_by(tagged, [*keys, F.col(_STRETCH)], tasks).mapInArrow(shipped(work), result)
 
 
 def _by_rows(
@@ -150,17 +149,11 @@ def _by_rows(
     tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
     # some parts of Spark refuse names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
-    sent = _sent(tagged, key_columns(query, schema), tasks).select(*plain, _STRETCH)
+    sent = sent_by(tagged, [*key_columns(query, schema), F.col(_STRETCH)], tasks)
+    sent = sent.select(*plain, _STRETCH)
     places = [*(names.index(key) for key in query.by), len(names)]
     work = _Work(_RowWork(query, [*names, _STRETCH]).windows, places, stretches, result)
     return sent.mapInArrow(shipped(work), result)
-
-
-def _sent(tagged: DataFrame, keys: list[Column], tasks: int | None) -> DataFrame:
-    """Send rows to tasks, all rows of one stretch of a key to one task.  If `tasks` is None, Spark
-    merges small partitions."""
-    places = [*keys, F.col(_STRETCH)]
-    return tagged.repartition(*places) if tasks is None else tagged.repartition(tasks, *places)
 
 
 @dataclass(frozen=True)
@@ -176,7 +169,7 @@ class Stretches:
     @classmethod
     def of(cls, query: Query) -> Stretches:
         window = query.aligned
-        held = window.last(window.start(0)) - window.first(window.start(0)) + 1
+        held = windows_held(window)
         if window.empty:
             return cls(window, _ALL, held, False, 0)
         before = 1 if query.emit == "changes" else 0
@@ -247,7 +240,7 @@ class _Work:
             if stretches.before:
                 windows = windows.where(windows.numbers >= stretches.begins(keys)[windows.groups])
             made = result_table(plan, keys[:-1], windows, self._result)
-            yield from made.to_batches(max_chunksize=_AT_ONCE)
+            yield from made.to_batches(max_chunksize=AT_ONCE)
 
 
 class _RowWork:

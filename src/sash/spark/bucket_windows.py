@@ -1,15 +1,17 @@
 """Computes a bucket's windows from the rows of a micro-batch, for each kind of window.
 
-payloads ─→ rows or slices ─→ lifecycle, over tiles in Spark's state           aligned windows
-payloads ─→ rows ─→ a stream of events, over rows by key in Spark's state      all others
+rows or slices ─→ lifecycle, over tiles in Spark's state           aligned windows
+rows ─→ a stream of events, over rows by key in Spark's state      all others
 
 A bundle of queries, or of the sizes of one query, has one lifecycle over one copy of the slices.
+What does not fit into memory at once is done in portions of keys (`in_portions`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -25,12 +27,16 @@ from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.signatures import Mode
+from ..state.contract import Step
+from ..state.portions import Among, no_coming
 from ..state.shared_tiles import SharedTiles
-from ..state.tiles import TileState
+from ..state.tiles import ROWS, Tiles, TileState
 from ..stores.contract import Store
 from ..tables.arrow import one_array, times_of
 from ..windows import Aligned, Driven
-from .payloads import unpacked, unpacked_rows
+from .arrivals import Arrivals
+from .payloads import Unpacker
+from .portions import windows_held
 from .processor import Work
 
 __all__ = ["BundleWindows", "EventWindows", "Part", "Windows", "windows_for"]
@@ -63,16 +69,29 @@ class Windows(ABC):
     plan: Plan
     shapes: list[str]  # the types of a partial's words, for each group of aggregates
 
+    unpacker: Unpacker  # of the values that come
+
     @abstractmethod
-    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        """The batch in the payloads of a bucket."""
+    def ranges(
+        self, progress: Progress, arrivals: Arrivals | None, watermark: int | None
+    ) -> list[Among]:
+        """The portions of keys to process; each takes about as much memory."""
+
+    def newest(self, progress: Progress, arrivals: Arrivals) -> int | None:
+        """Where stream time must be for all portions, None if each may have its own."""
+        return None
 
     @abstractmethod
     def process(
-        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+        self,
+        progress: Progress,
+        batch: pa.Table | Sliced | None,
+        watermark: int | None,
+        among: Among = None,
+        stream_time: int | None = None,
     ) -> Part:
-        """Insert rows, whose lateness the watermark of `progress` decides; then move to another
-        watermark, and emit the windows that are due."""
+        """Insert rows, which are judged by the watermark of `progress`, move on to another, and
+        emit what is due: of all keys, or of those of a portion."""
 
     @abstractmethod
     def next_visit(self) -> int | None:
@@ -100,15 +119,35 @@ class _AlignedWindows(Windows):
         self._state = TileState(self.plan, store, _RECORDS)
         self._lifecycle = Lifecycle(self.plan, mode=work.mode, behind=work.behind)
         self._window = work.query.aligned
+        self._live = work.mode == "live"
         self.shapes = self._state.shapes
+        self.unpacker = Unpacker(self.plan.schema, work.query, self.plan)
 
-    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        return unpacked(self.plan, payloads)
+    def ranges(
+        self, progress: Progress, arrivals: Arrivals | None, watermark: int | None
+    ) -> list[Among]:
+        life, window = self._lifecycle, self._window
+        span = arrivals.span() if arrivals is not None and self._live else None
+        step = life.step(progress, life.moved(progress, span and span[1], watermark, None))
+        fresh = step.fresh if span is None else max(step.fresh, window.first(span[0]))
+        return _ranges(self._state, arrivals, step, windows_held(window), step.due - fresh)
+
+    def newest(self, progress: Progress, arrivals: Arrivals) -> int | None:
+        if not self._live:
+            return None
+        return arrivals.newest(partial(self._lifecycle.newest, progress, self._state))
 
     def process(
-        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+        self,
+        progress: Progress,
+        batch: pa.Table | Sliced | None,
+        watermark: int | None,
+        among: Among = None,
+        stream_time: int | None = None,
     ) -> Part:
-        made = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
+        made = self._lifecycle.process(
+            progress, self._state, batch, watermark=watermark, stream_time=stream_time, among=among
+        )
         return _part(self.plan.query, made)
 
     def next_visit(self) -> int | None:
@@ -118,6 +157,17 @@ class _AlignedWindows(Windows):
     def open_windows(self, progress: Progress) -> int:
         nothing = self._state.next_visit() is None
         return 0 if nothing else self._lifecycle.open_windows(progress)
+
+
+def _ranges(
+    state: Tiles, arrivals: Arrivals | None, step: Step, windows: int, due: int
+) -> list[Among]:
+    """The portions for a step over tiles: a slice is in so many windows, and so many are due in
+    which what came may be."""
+    if arrivals is None:
+        return state.ranges(step, 0, no_coming, windows)
+    more = min(windows, max(due, 0)) / ROWS if step.again else 0
+    return state.ranges(step, arrivals.weight(more), partial(arrivals.coming, more), windows)
 
 
 def _part(query: Query, made: Outcome) -> Part:
@@ -166,27 +216,44 @@ class BundleWindows:
         prefix: bytes = _RECORDS,
         behind: int | None = None,
     ) -> None:
-        self._schema = schema
+        self._live = mode == "live"
         self.made = plan_bundle(bundle, schema, stored=True)
         self._state = SharedTiles(
             self.made.union, self.made.composite, self.made.sights(), store, prefix
         )
         self._lifecycle = BundleLifecycle(self.made, mode=mode, behind=behind)
         self.shapes = self._state.shapes
+        union = self.made.union
+        self.unpacker = Unpacker(schema, union.query, union, self.made.composite.edges)
 
-    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        """The batch in the payloads of a bucket."""
-        return unpacked(self.made.union, payloads, self.made.composite.edges, self._schema)
+    def ranges(
+        self, progress: dict[str, Progress], arrivals: Arrivals | None, watermark: int | None
+    ) -> list[Among]:
+        """The portions of keys to process; see `Windows.ranges`."""
+        span = arrivals.span() if arrivals is not None and self._live else None
+        steps = self._lifecycle.ahead(progress, span and span[1], watermark)
+        step, windows = self._state.joint_step(steps)
+        due = step.due - step.fresh
+        return _ranges(self._state, arrivals, step, windows, due)
+
+    def newest(self, progress: dict[str, Progress], arrivals: Arrivals) -> int | None:
+        """Where stream time must be for all portions, None if each may have its own."""
+        if not self._live:
+            return None
+        return arrivals.newest(partial(self._lifecycle.newest, progress, self._state))
 
     def process(
         self,
         progress: dict[str, Progress],
         batch: pa.Table | Sliced | None,
         watermark: int | None,
+        among: Among = None,
+        stream_time: int | None = None,
     ) -> dict[str, Part]:
-        """Insert rows once for all queries, and emit each query's due windows; see
-        `Windows.process`."""
-        made = self._lifecycle.process(progress, self._state, batch, watermark=watermark)
+        """Insert rows once for all queries, and emit what is due of each; see `Windows.process`."""
+        made = self._lifecycle.process(
+            progress, self._state, batch, watermark=watermark, stream_time=stream_time, among=among
+        )
         return {name: _part(self.made.plans[name].query, one) for name, one in made.items()}
 
     def next_visit(self) -> int | None:
@@ -208,14 +275,26 @@ class _SizedWindows(Windows):
         self._windows = BundleWindows(bundle, work.schema, work.mode, store, behind=work.behind)
         self.plan = self._windows.made.union
         self.shapes = self._windows.shapes
+        self.unpacker = self._windows.unpacker
 
-    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        return self._windows.unpacked(payloads)
+    def ranges(
+        self, progress: Progress, arrivals: Arrivals | None, watermark: int | None
+    ) -> list[Among]:
+        return self._windows.ranges({ALONE: progress}, arrivals, watermark)
+
+    def newest(self, progress: Progress, arrivals: Arrivals) -> int | None:
+        return self._windows.newest({ALONE: progress}, arrivals)
 
     def process(
-        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+        self,
+        progress: Progress,
+        batch: pa.Table | Sliced | None,
+        watermark: int | None,
+        among: Among = None,
+        stream_time: int | None = None,
     ) -> Part:
-        return self._windows.process({ALONE: progress}, batch, watermark)[ALONE]
+        made = self._windows.process({ALONE: progress}, batch, watermark, among, stream_time)
+        return made[ALONE]
 
     def next_visit(self) -> int | None:
         return self._windows.next_visit()
@@ -228,22 +307,33 @@ class EventWindows(Windows):
     """Windows that depend on events: driven windows, and windows that merge."""
 
     def __init__(self, work: Work, store: Store, prefix: bytes = _RECORDS) -> None:
-        self._schema = work.schema
         self._kept = work.output.kept
         self._events = StoredEvents(
             work.query, work.schema, work.mode, store, prefix, behind=work.behind
         )
         self.plan = self._events.plan
         self.shapes = self._events.shapes
+        self.unpacker = Unpacker(work.schema, work.query)
 
-    def unpacked(self, payloads: list[bytes]) -> pa.Table | Sliced:
-        return unpacked_rows(self._schema, payloads)
+    def ranges(
+        self, progress: Progress, arrivals: Arrivals | None, watermark: int | None
+    ) -> list[Among]:
+        if arrivals is None:
+            return self._events.ranges(progress, watermark, 0, no_coming)
+        # each row may be a row of state and a row that is emitted
+        weight, coming = arrivals.weight_of_events(), arrivals.coming_events
+        return self._events.ranges(progress, watermark, weight, coming)
 
     def process(
-        self, progress: Progress, batch: pa.Table | Sliced | None, watermark: int | None
+        self,
+        progress: Progress,
+        batch: pa.Table | Sliced | None,
+        watermark: int | None,
+        among: Among = None,
+        stream_time: int | None = None,
     ) -> Part:
         assert not isinstance(batch, Sliced)
-        made = self._events.process(progress, batch, watermark)
+        made = self._events.process(progress, batch, watermark, among)
         results = self._results(made)
         again = int((results["revision"].to_numpy() > 0).sum()) if "revision" in results else 0
         return Part(

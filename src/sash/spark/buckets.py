@@ -35,6 +35,7 @@ __all__ = [
     "for_stream",
     "key_columns",
     "key_hash",
+    "sent_by",
 ]
 
 #: The columns of packed rows: the name of a bucket, and its payload.
@@ -84,6 +85,12 @@ def key_columns(query: Query, schema: StructType) -> list[Column]:
 def key_hash(keys: Sequence[Column]) -> Column:
     """A hash of a row's key, the same for equal keys."""
     return F.xxhash64(*keys, F.lit(0))
+
+
+def sent_by(df: DataFrame, keys: Sequence[Column], tasks: int | None) -> DataFrame:
+    """Rows sent to tasks, all of a key to one.  Where no number of tasks is given, Spark puts small
+    ones together."""
+    return df.repartition(*keys) if tasks is None else df.repartition(tasks, *keys)
 
 
 def bucket_of(keys: Sequence[Column], buckets: int) -> Column:

@@ -1,10 +1,9 @@
 """A query over a DataFrame that is no stream, with windows that depend on events.
 
-Spark groups rows by a bucket of keys, and a task runs the query over each bucket as `Query.run`
-does in one process.  A window over a span of time (`trailing`) needs only a key's rows in that
-span.  So sash cuts the long history of a key into stretches of time, and each stretch of a key has
-its own bucket.  A stretch answers only its own rows, but it also has the rows of the stretch before
-that are in the windows of its own rows.
+Rows go to tasks by their key, and a task does a `Query.run` on each portion of its keys.  A window
+of a span of time (`trailing`) needs a key's rows of that span alone, so a long stream of one key is
+cut into stretches of time, which go to tasks of their own: each has the rows that its own rows'
+windows hold from the stretch before as well, and answers for its own.
 
     stretches    |----------- 1 -----------|----------- 2 -----------|
     of 2                             [rows held][ own rows           ]
@@ -32,7 +31,8 @@ from ..tables.arrow import one_array, times_of
 from ..windows import Driven, Ticked, Trailing
 from ..windows.contract import LATEST, Count, Span
 from .arithmetic import SPARK, in_range
-from .buckets import bucket_of, key_columns
+from .buckets import for_batch, key_columns, sent_by
+from .portions import EVENTS, InPortions, Portions
 from .results import as_results, result_fields
 from .shipping import shipped
 from .split_sessions import has_hot_key, sessions_at_gaps, splits
@@ -40,9 +40,9 @@ from .types import micros, quoted
 
 __all__ = ["Stretches", "aggregate_by_events"]
 
-_STRETCH, _BUCKET = "__sash_stretch", "__sash_bucket"
-_LEAST = 60_000_000  # the least length of a stretch, in microseconds
-_TIMES = 16  # a stretch is at least so many times as long as a window, so few rows go to two
+_STRETCH = "__sash_stretch"
+_LEAST = 60_000_000  # microseconds in a stretch
+_TIMES = 16  # as long as the windows, so that few rows are in windows of two stretches
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,12 @@ class Stretches:
         return found
 
 
-def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
-    """The results of a query over all rows of a DataFrame."""
+def aggregate_by_events(df: DataFrame, plan: Plan, tasks: int | None) -> DataFrame:
+    """The results over all rows of a DataFrame, made by so many tasks; if no number is given, by as
+    many as Spark sees fit."""
     query, schema = plan.query, df.schema
-    if splits(query) and has_hot_key(df, query, buckets):
-        return sessions_at_gaps(df, plan, buckets)
+    if splits(query) and has_hot_key(df, query, for_batch(df, tasks)):
+        return sessions_at_gaps(df, plan, tasks)
     every = isinstance(query.window, Driven) or query.where is not None
     names = df.columns if every else list(query.columns)
     stretches = Stretches.of(query)
@@ -111,15 +112,21 @@ def aggregate_by_events(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     # some parts of Spark refuse names with dots
     plain = [quoted(n).alias(f"column_{i}") for i, n in enumerate(names)]
     tagged = df.select(*[quoted(n) for n in names], stretches.at(time).alias(_STRETCH))
-    bucket = bucket_of([*key_columns(query, schema), F.col(_STRETCH)], buckets)
-    tagged = tagged.select(*plain, _STRETCH, bucket.alias(_BUCKET))
+    sent = sent_by(tagged, [*key_columns(query, schema), F.col(_STRETCH)], tasks)
     result = result_fields(plan, schema)
-    work = _Work(query, [*names, _STRETCH, _BUCKET], stretches, result)
-    return tagged.groupBy(_BUCKET).applyInArrow(shipped(work), result)
+    work = task_of(query, names, stretches, result)
+    return sent.select(*plain, _STRETCH).mapInArrow(shipped(work), result)
+
+
+def task_of(query: Query, names: list[str], stretches: Stretches, result: StructType) -> InPortions:
+    """What a task does with its rows, which have columns of these names, and their stretch."""
+    places = [*(names.index(key) for key in query.by), len(names)]
+    work = _Work(query, [*names, _STRETCH], stretches, result)
+    return InPortions(Portions(places, EVENTS, 0), work)
 
 
 class _Work:
-    """The work of a task: run the query over a bucket."""
+    """What a task does with a portion."""
 
     def __init__(
         self, query: Query, names: list[str], stretches: Stretches, result: StructType

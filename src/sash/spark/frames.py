@@ -22,7 +22,7 @@ from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Aligned, Driven, Merging
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
-from .buckets import check_buckets, for_batch
+from .buckets import check_buckets
 from .by_events import aggregate_by_events
 from .call_sites import without_call_sites
 from .names import check_result_names, is_case_sensitive, with_names
@@ -84,10 +84,9 @@ def aggregate(
     stream, "spark" is for tumbling windows only: Spark's own operators do all the work, and they
     drop late rows without counting them.
 
-    Keys are spread over `buckets`.  Unless you set their number, a stream has one bucket for each
-    partition of a shuffle, but at most 64; so has a table if its windows depend on events, or if
-    there are several queries or sizes.  For other tables `buckets` is the number of tasks, which
-    Spark chooses by default.  A stream's checkpoint works only with its own number of buckets.
+    Keys are spread over `buckets`: of a stream, one for each partition of a shuffle, and at most
+    64, unless you give their number; of a table, over as many tasks as Spark sees fit.  A stream's
+    checkpoint is tied to it.
 
     An operator of your own must be the one with which the checkpoint was written.  If you have
     corrected it, and its partials mean the same as before, name the aggregate in `trust`.
@@ -169,11 +168,11 @@ def aggregate(
             given, clock = df.schema[query.time].dataType, query.window.clock
             df = df.where(is_usable(quoted(query.time), given, clock))
         if isinstance(query.window, Aligned) and query.several:
-            out = aggregate_sized(df, plan, for_batch(df, buckets))
+            out = aggregate_sized(df, plan, buckets)
         elif isinstance(query.window, Aligned):
             out = aggregate_batch(df, plan, buckets, slices)
         else:
-            out = aggregate_by_events(df, plan, for_batch(df, buckets))
+            out = aggregate_by_events(df, plan, buckets)
     return _with_maps(out, maps)
 
 

@@ -1,15 +1,17 @@
 """Processes the micro-batches of a bucket: reads payloads, returns rows, and keeps Spark's state.
 
-payloads ─→ windows (`bucket_windows`) ─→ results, late rows, metrics, as pandas
-                │
-     records, progress and a timer in Spark's state
+payloads ─→ arrivals ─→ windows (`bucket_windows`) ─→ results, late rows, metrics, as pandas
+                            │
+            records, progress and a timer in Spark's state
+
+What is large is done in portions of keys (`in_portions`), whose rows leave before the next portion.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,23 +19,27 @@ import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
 
+from ..engine.delays import no_delays
 from ..engine.identity import differences, fingerprint
 from ..engine.late import Late, Spanned
-from ..engine.lifecycle import Progress, Sliced
+from ..engine.lifecycle import Progress, Sliced, latest
 from ..kernels.columns import Array
 from ..stores.sealed import seal, unseal
 from ..tables.arrow import flat
 from ..windows.contract import LATEST
+from .arrivals import Arrivals
 from .bucket_windows import Part, Windows, windows_for
 from .buckets import for_stream
-from .processor import METRICS, Work
+from .in_portions import in_portions
+from .processor import EACH, METRICS, Work
 from .state import SparkStore
 
-__all__ = ["STATE_VERSION", "Bucket", "about", "check_same", "travelling", "unusable"]
+__all__ = ["STATE_VERSION", "Bucket", "Metrics", "about", "check_same", "travelling"]
 
 _PROGRESS = b"progress"
 _BATCH_ID = "streaming.sql.batchId"
 STATE_VERSION = "3"
+_FRAME = 65_536  # rows that leave without waiting for others
 
 
 def _batch_id() -> int | None:
@@ -41,6 +47,57 @@ def _batch_id() -> int | None:
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_BATCH_ID)
     return None if found is None else int(found)
+
+
+@dataclass
+class Metrics:
+    """What is counted of a query's portions."""
+
+    rows_in: int = 0
+    rows_late: int = 0
+    rows_unusable: int = 0
+    rows_partly_late: int = 0
+    corrections: int = 0
+    rows_out: int = 0
+    rows_without_answer: int = 0
+    delays: Array = field(default_factory=no_delays)
+
+    def add(self, batch: Any, part: Part) -> None:
+        """Count a portion with these rows."""
+        self.rows_in += part.rows
+        self.rows_late += part.lost
+        self.rows_unusable += _unusable(batch, part)
+        self.rows_partly_late += part.partly_late
+        self.corrections += part.corrections
+        self.rows_out += len(part.moments)
+        self.rows_without_answer += part.lacking
+        self.delays = self.delays + part.delays
+
+    def amounts(self) -> dict[str, int]:
+        """Those that each of several queries has for itself."""
+        return {name: getattr(self, name) for name in EACH if hasattr(self, name)}
+
+
+class _Rows:
+    """Rows that leave together, because Spark takes its price for each frame."""
+
+    def __init__(self) -> None:
+        self._parts: list[dict[str, Any]] = []
+        self._count = 0
+
+    def add(self, part: dict[str, Any]) -> None:
+        self._parts.append(part)
+        self._count += len(part["event_time"])
+
+    @property
+    def many(self) -> bool:
+        """True if they should leave."""
+        return self._count >= _FRAME
+
+    def taken(self) -> list[dict[str, Any]]:
+        """All of them, which are then gone."""
+        parts, self._parts, self._count = self._parts, [], 0
+        return parts
 
 
 @dataclass
@@ -67,28 +124,46 @@ class Bucket:
         self._windows: Any = windows_for(work, self._store)
         self._about: dict[str, Any] = about(work, self._windows, for_stream(work.buckets))
 
-    def rows(self, payloads: list[bytes], timers: Any) -> Iterator[pd.DataFrame]:
-        """Process a micro-batch.  There are no payloads if it has no rows for this bucket."""
-        batch = self._windows.unpacked(payloads) if payloads else None
-        yield from self._process(batch, timers, None)
+    def rows(self, payloads: Iterable[bytes], timers: Any) -> Iterator[pd.DataFrame]:
+        """A micro-batch with rows, or with none in it for this bucket."""
+        arrivals = None
+        try:
+            for payload in payloads:
+                if arrivals is None:
+                    arrivals = self._arrivals()
+                arrivals.add(payload)
+            yield from self._process(arrivals, timers, None)
+        finally:
+            if arrivals is not None:
+                arrivals.close()
+
+    def _arrivals(self) -> Any:
+        """What takes in the values of a micro-batch."""
+        return Arrivals(self._windows.unpacker)
 
     def expired(self, timers: Any, expired: int) -> Iterator[pd.DataFrame]:
         """Process a micro-batch without rows in which the timer expired: the watermark has passed a
         window's end."""
         yield from self._process(None, timers, expired)
 
-    def _process(self, batch: Any, timers: Any, expired: int | None) -> Iterator[pd.DataFrame]:
+    def _process(self, arrivals: Any, timers: Any, expired: int | None) -> Iterator[pd.DataFrame]:
         self._store.reset()
         place = self._read_place()
         progress = place.progress
         millis = timers.getCurrentWatermarkInMs()
         # Spark returns 0 until there is a watermark
         watermark = min(millis * 1000, LATEST) if millis > 0 else None
-        parts = []
-        if self._missed_batches(place):
-            parts.append(self._windows.process(progress, None, watermark))
-        before = self._reached(progress) or 0
-        parts.append(self._windows.process(progress, batch, watermark))
+        metrics = self._no_metrics()
+        missed = self._missed_batches(place)
+        before = latest(self._reached(progress), watermark if missed else None) or 0
+        moved = max(millis, 0) * 1000
+        rows = _Rows()
+        for given in [None, arrivals] if missed else [arrivals]:
+            for batch, made in self._portions(progress, given, watermark):
+                for some in self._rows_of(batch, made, before, moved, metrics):
+                    rows.add(some)
+                if rows.many:
+                    yield self._joined(rows.taken())
         wanted = _next_timer(self._windows.next_visit(), millis)
         if place.timer is not None and place.timer not in (wanted, expired):
             self._handle.deleteTimer(place.timer)
@@ -96,7 +171,8 @@ class Bucket:
             self._handle.registerTimer(wanted)
         place.timer = wanted
         self._write_place(place)
-        yield self._frame(batch, parts, before, max(millis, 0) * 1000, progress)
+        rows.add(self._measures(metrics, progress, moved))
+        yield self._joined(rows.taken())
 
     def _missed_batches(self, place: Place) -> bool:
         """True if Spark did not call the bucket in the micro-batch before, or never called it.
@@ -138,32 +214,38 @@ class Bucket:
 
     # rows out
 
-    def _frame(
-        self, batch: Any, made: list[Any], before: int, watermark: int, progress: Any
-    ) -> pd.DataFrame:
-        """All output rows of the micro-batch, in one frame, because each frame costs Spark time."""
-        parts = [self._results(part, before, watermark) for part in made if len(part.moments)]
-        part = made[-1]
-        # rows that are about no window get a time after the present watermark
-        now = watermark + 1000
+    def _portions(
+        self, progress: Any, arrivals: Any, watermark: int | None
+    ) -> Iterator[tuple[Any, Any]]:
+        """Process a micro-batch: the rows of each portion, and what it makes of them."""
+        return in_portions(self._windows, progress, arrivals, watermark)
+
+    def _no_metrics(self) -> Any:
+        """The metrics of a micro-batch that are counted portion by portion."""
+        return Metrics()
+
+    def _rows_of(
+        self, batch: Any, part: Any, before: int, watermark: int, metrics: Any
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a portion: columns of results and of late rows."""
+        metrics.add(batch, part)
+        if len(part.moments):
+            yield self._results(part, before, watermark)
+        # what is not about a window is put after the present watermark
         if self._output.late and len(part.late.rows) and isinstance(batch, pa.Table):
-            parts.append(self._late(batch, part.late, part.missed, now))
-        metrics = {
-            "rows_in": part.rows,
-            "rows_late": part.lost,
-            "rows_unusable": unusable(batch, part),
-            "rows_partly_late": part.partly_late,
-            "rows_counted": part.rows - part.lost,
-            "corrections": sum(part.corrections for part in made),
-            "rows_out": sum(len(part.moments) for part in made),
-            "rows_without_answer": sum(part.lacking for part in made),
+            yield self._late(batch, part.late, part.missed, watermark + 1000)
+
+    def _measures(self, metrics: Metrics, progress: Any, watermark: int) -> dict[str, Any]:
+        """The rows of metrics."""
+        amounts = metrics.amounts() | {
+            "rows_counted": metrics.rows_in - metrics.rows_late,
+            "rows_without_answer": metrics.rows_without_answer,
             "open_windows": self._windows.open_windows(progress),
             "state_records": self._store.records,
             "state_bytes": self._store.bytes,
             "watermark": watermark,
         }
-        parts.append(self._measured(metrics, part.delays, now))
-        return self._joined(parts)
+        return self._measured(amounts, metrics.delays, watermark + 1000)
 
     def _measured(self, metrics: dict[str, int], more: Array, now: int) -> dict[str, Any]:
         """The rows with the metrics of `METRICS`, and with those metrics after them (`more`) that
@@ -215,8 +297,8 @@ class Bucket:
         return pd.DataFrame(columns)
 
 
-def unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
-    """The number of rows that sash cannot use at all; late rows are not among them."""
+def _unusable(batch: pa.Table | Sliced | None, part: Part) -> int:
+    """How many rows were refused, and not only late."""
     if isinstance(batch, Sliced):
         return batch.refused
     return int((part.late.missed <= 0).sum())

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Buckets",
+    "Unpacker",
     "packed_rows",
     "packed_slices",
     "sliced_plan",
-    "unpacked",
-    "unpacked_rows",
     "worth_combining",
 ]
 
@@ -115,11 +114,6 @@ def _by_bucket(table: pa.Table, buckets: Array, refused: int | None = None) -> p
     )
 
 
-def unpacked_rows(schema: pa.Schema, payloads: Iterable[bytes]) -> pa.Table:
-    """The rows in the payloads of a bucket."""
-    return pa.concat_tables(table.cast(schema) for table in map(_read, payloads))
-
-
 def sliced_plan(bundle: Bundle, schema: pa.Schema) -> tuple[Plan, Edges]:
     """The plan of all aggregates of a bundle, and the edges of its slices."""
     from ..engine.bundle_plans import plan_bundle  # most workers do without
@@ -128,37 +122,72 @@ def sliced_plan(bundle: Bundle, schema: pa.Schema) -> tuple[Plan, Edges]:
     return made.union, made.composite.edges
 
 
-def unpacked(
-    plan: Plan,
-    payloads: Iterable[bytes],
-    edges: Edges | None = None,
-    schema: pa.Schema | None = None,
-) -> pa.Table | Sliced:
-    """The batch in the payloads of a bucket: rows, or slices if a payload has slices."""
-    rows, slices = [], []
-    refused, sliced = 0, False
-    for payload in payloads:
+@dataclass(frozen=True)
+class Unpacker:
+    """Reads the values of a bucket: rows with this schema, or slices of a plan, at the edges of its
+    window or at others."""
+
+    schema: pa.Schema
+    query: Query
+    plan: Plan | None = None  # None if only rows come
+    edges: Edges | None = None
+
+    def read(self, payload: bytes | memoryview) -> tuple[pa.Table, int | None]:
+        """The rows of a value; or its slices, and how many rows of theirs were refused."""
         table = _read(payload)
         said = (table.schema.metadata or {}).get(_REFUSED)
         if said is None:
-            rows.append(table.cast(schema or plan.schema))
-            continue
-        sliced = True
-        refused += int(said)
+            return table.cast(self.schema), None
         if table.num_rows:
-            slices.append(table.cast(_slice_schema(plan, table.schema)))
-    if not sliced:
-        return pa.concat_tables(rows)
-    if rows:
-        cut, more = _cut_usable(plan, pa.concat_tables(rows), edges)
-        refused += more
-        if cut is not None:
-            table = _as_table(cut)
-            slices.append(table.cast(_slice_schema(plan, table.schema)))
-    if not slices:
-        none = np.empty(0, dtype=np.int64)
-        return Sliced(Slices([], np.zeros(1, dtype=np.int64), none, []), none, none, refused)
-    return joined_slices(plan, slices, refused, edges)
+            table = self._cast(table)
+        return table.replace_schema_metadata(None), int(said)
+
+    def _cast(self, table: pa.Table) -> pa.Table:
+        assert self.plan is not None
+        return table.cast(_slice_schema(self.plan, table.schema))
+
+    def hashes(self, table: pa.Table, *, sliced: bool) -> Array:
+        """The hashes of the keys of rows or slices."""
+        by = self.query.by
+        names = [f"key_{i}" for i in range(len(by))] if sliced else by
+        return hash_keys([one_array(table.column(name)) for name in names], table.num_rows)
+
+    def span(self, table: pa.Table, *, sliced: bool) -> tuple[int, int] | None:
+        """The oldest and the newest time of rows or slices, None if none can be used."""
+        if sliced:
+            times, newest = (one_array(table.column(n)).to_numpy() for n in ("time", "newest"))
+        else:
+            clock = self.query.window.clock
+            found, unusable = times_of(one_array(table.column(self.query.time)), clock)
+            times = newest = found[~unusable]
+        return (int(times.min()), int(newest.max())) if len(times) else None
+
+    def youngest(self, table: pa.Table, many: int) -> pa.Table:
+        """So many rows with the newest times that can be used, or all."""
+        if table.num_rows <= many:
+            return table
+        clock = self.query.window.clock
+        times, unusable = times_of(one_array(table.column(self.query.time)), clock)
+        at = np.argpartition(np.where(unusable, np.iinfo(np.int64).min, times), -many)[-many:]
+        return table.take(pa.array(np.sort(at)))
+
+    def batch(
+        self, rows: list[pa.Table], slices: list[pa.Table] | None, refused: int = 0
+    ) -> pa.Table | Sliced:
+        """Rows as one batch; if `slices` came, a batch of slices, to which rows are cut too."""
+        if slices is None:
+            return pa.concat_tables(rows or [self.schema.empty_table()])
+        assert self.plan is not None
+        slices = list(slices)
+        if rows:
+            cut, more = _cut_usable(self.plan, pa.concat_tables(rows), self.edges)
+            refused += more
+            if cut is not None:
+                slices.append(self._cast(_as_table(cut)))
+        if not slices:
+            none = np.empty(0, dtype=np.int64)
+            return Sliced(Slices([], np.zeros(1, dtype=np.int64), none, []), none, none, refused)
+        return joined_slices(self.plan, slices, refused, self.edges)
 
 
 def _cut_usable(plan: Plan, table: pa.Table, edges: Edges | None = None) -> tuple[Cut | None, int]:
@@ -193,7 +222,7 @@ def _slice_schema(plan: Plan, given: pa.Schema) -> pa.Schema:
     return pa.schema([(f.name, keys.get(f.name, f.type)) for f in given])
 
 
-def _read(payload: bytes) -> pa.Table:
+def _read(payload: bytes | memoryview) -> pa.Table:
     with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
         return reader.read_all()
 

@@ -10,9 +10,9 @@ one stretch of windows of a user's key: memory must hold all its rows, however m
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,15 +22,19 @@ import pyarrow as pa
 from ..kernels.columns import Array
 from ..state.key_hash import hash_keys
 from ..tables.arrow import one_array
+from ..windows import Aligned
 
-__all__ = ["Portions"]
+__all__ = ["AT_ONCE", "EVENTS", "InPortions", "Portions", "local_folder", "windows_held"]
 
-_BYTES = 128 << 20  # the most bytes of rows in memory; a task needs about four times as much in all
-_CHUNK = 16 << 20  # bytes of rows that are written to files at a time
-_BITS = 5  # so many bits of a hash choose a row's file
-_LEVELS = 4  # so many times the rows of a file may go to files again
-_WINDOWS = 1 << 20  # the most windows of a portion, by an estimate
-_MOST = 4096  # the most portions of rows in memory: each takes some milliseconds
+_BYTES = 128 << 20  # of rows that are held; a task needs about four times as much in all
+_CHUNK = 16 << 20  # of rows that are written at a time
+_BITS = 5  # of a hash that say which file a row goes to
+_LEVELS = 4  # of files whose rows go to files again
+_WINDOWS = 1 << 20  # of a portion, as far as that can be told beforehand
+_MOST = 4096  # portions of the rows that are held: each takes some milliseconds
+AT_ONCE = 65_536  # rows of the result that are handed over at a time: Spark reads as Python writes
+#: Windows that take as much memory on their way as a row does where events make the windows.
+EVENTS = 4
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Portions:
     places: list[int]
     held: int
     length: int
+    windows: int = field(default_factory=lambda: _WINDOWS)  # of a portion
+    size: int = field(default_factory=lambda: _BYTES)  # of the rows that are held
 
     def of(self, batches: Iterable[pa.RecordBatch], level: int = 0) -> Iterator[pa.Table]:
         """Cut the rows of batches into portions."""
@@ -50,7 +56,7 @@ class Portions:
         for batch in rest:
             held.append(batch)
             size += batch.nbytes
-            if size > _BYTES and level < _LEVELS:
+            if size > self.size and level < _LEVELS:
                 yield from self._from_files(held, rest, level)
                 return
         if held:
@@ -62,11 +68,11 @@ class Portions:
         key."""
         rows = table.num_rows
         most = rows * self.held
-        if most > _WINDOWS:
+        if most > self.windows:
             hashes = self._hashes(table)
             if self.length:
                 most = min(most, len(pa.array(hashes).unique()) * self.length)
-        portions = min(-(-most // _WINDOWS), _MOST)
+        portions = min(-(-most // self.windows), _MOST)
         if portions == 1:
             yield table
         else:
@@ -80,7 +86,7 @@ class Portions:
         and cut the rows of each file into portions."""
         schema = held[0].schema
         shift = np.uint64(64 - _BITS * (level + 1))
-        with TemporaryDirectory(prefix="sash-", dir=_folder()) as folder:
+        with TemporaryDirectory(prefix="sash-", dir=local_folder()) as folder:
             paths = [Path(folder) / f"{number}" for number in range(1 << _BITS)]
             with ExitStack() as opened:
                 files = [
@@ -107,6 +113,24 @@ class Portions:
         return hash_keys([one_array(table.column(at)) for at in self.places], table.num_rows)
 
 
+@dataclass(frozen=True)
+class InPortions:
+    """Does the work of a task on each portion of its rows."""
+
+    portions: Portions
+    work: Callable[[pa.Table], pa.Table]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in self.portions.of(batches):
+            yield from self.work(table).to_batches(max_chunksize=AT_ONCE)
+
+
+def windows_held(window: Aligned) -> int:
+    """How many windows hold one time."""
+    at = window.start(0)
+    return int(window.last(at) - window.first(at)) + 1
+
+
 def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
     """Split rows by their numbers `of`: each number, and its rows."""
     order = np.argsort(of, kind="stable")
@@ -116,6 +140,6 @@ def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
         yield number, table.take(pa.array(order[start:end]))
 
 
-def _folder() -> str | None:
-    """The folder of Spark's own temporary files; None if it is not known."""
+def local_folder() -> str | None:
+    """Where Spark has its own files; None if it does not say."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None

@@ -16,7 +16,7 @@ from ..query.signatures import Mode
 from ..tables.arrow import filtered
 from ..windows import Driven, Merging
 from .batch import Slices, is_usable
-from .buckets import check_buckets, for_batch
+from .buckets import check_buckets
 from .frames import schema_for, typed_plan
 from .names import check_result_names, is_case_sensitive, with_names
 from .sessions import check_stream
@@ -74,7 +74,7 @@ def aggregate_shared(
         query = next(iter(plans.values())).query
         given = df.schema[query.time].dataType
         df = df.where(is_usable(quoted(query.time), given, query.window.clock))
-    return aggregate_several(df, plans, for_batch(df, buckets))
+    return aggregate_several(df, plans, buckets)
 
 
 def plans_for(

@@ -1,6 +1,6 @@
 """Several queries, or a query with several sizes, over a DataFrame that is no stream.
 
-    rows ─→ for each lane, its bucket of keys ─→ a task runs the lane's queries over the bucket
+    rows ─→ for each lane, the task of its key ─→ the task runs the lane's queries over a portion
 
 Queries with the same keys are one lane: their rows travel once.  For queries that share slices
 (`engine.bundles`), a task reads, orders and cuts the rows once.  Lanes share the pass over the
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,8 +25,9 @@ from ..engine.shared_run import results_of_bundle
 from ..query.plan import Plan
 from ..query.query import Query
 from ..tables.arrow import one_array
-from ..windows import Driven
-from .buckets import bucket_of, key_columns
+from ..windows import Aligned, Driven
+from .buckets import key_columns, key_hash, sent_by
+from .portions import EVENTS, InPortions, Portions, windows_held
 from .results import result_fields
 from .shipping import shipped
 from .types import arrow_schema, quoted
@@ -34,7 +36,7 @@ __all__ = ["QUERY", "aggregate_several", "aggregate_sized", "lanes_of"]
 
 #: The column with the name of a row's query.
 QUERY = "query"
-_LANE, _BUCKET = "__sash_lane", "__sash_bucket"
+_LANE, _HASH = "__sash_lane", "__sash_hash"  # a lane of a row, and the hash of its key there
 
 
 def lanes_of(queries: Mapping[str, Query]) -> list[tuple[str, ...]]:
@@ -45,13 +47,13 @@ def lanes_of(queries: Mapping[str, Query]) -> list[tuple[str, ...]]:
     return [tuple(names) for names in made.values()]
 
 
-def aggregate_sized(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
+def aggregate_sized(df: DataFrame, plan: Plan, tasks: int | None) -> DataFrame:
     """The results of one aligned query whose aggregates have several sizes."""
-    return aggregate_several(df, {"one": plan}, buckets).select("one.*")
+    return aggregate_several(df, {"one": plan}, tasks).select("one.*")
 
 
-def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], buckets: int) -> DataFrame:
-    """The results of several queries: a column `query`, and a struct for each query."""
+def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], tasks: int | None) -> DataFrame:
+    """The results of several queries: a column `query`, and a struct for each."""
     queries = {name: plan.query for name, plan in plans.items()}
     lanes = lanes_of(queries)
     every = any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
@@ -61,19 +63,27 @@ def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], buckets: int) ->
     each = []
     for number, lane in enumerate(lanes):
         keys = key_columns(queries[lane[0]], df.schema)
-        each.append(F.struct(F.lit(number).alias("lane"), bucket_of(keys, buckets).alias("bucket")))
+        each.append(F.struct(F.lit(number).alias("lane"), key_hash(keys).alias("hash")))
     tagged = df.select(*plain, F.explode(F.array(*each)).alias("__sash_to"))
     to = F.col("__sash_to")
     tagged = tagged.select(
         *[f"column_{i}" for i in range(len(names))],
         to.getField("lane").alias(_LANE),
-        to.getField("bucket").alias(_BUCKET),
+        to.getField("hash").alias(_HASH),
     )
     results = {name: _nullable(result_fields(plan, df.schema)) for name, plan in plans.items()}
     columns = [StructField(QUERY, StringType(), nullable=False)]
     columns += [StructField(name, made, nullable=True) for name, made in results.items()]
     work = _Work(queries, lanes, tuple(names), results, StructType(columns))
-    return tagged.groupBy(_LANE, _BUCKET).applyInArrow(shipped(work), StructType(columns))
+    places = [len(names), len(names) + 1]
+    held = sum(
+        windows_held(query.aligned)
+        for query in queries.values()
+        if isinstance(query.window, Aligned)
+    )
+    task = InPortions(Portions(places, max(held, EVENTS), 0), work)
+    sent = sent_by(tagged, [F.col(_LANE), F.col(_HASH)], tasks)
+    return sent.mapInArrow(shipped(task), StructType(columns))
 
 
 def _nullable(result: StructType) -> StructType:
@@ -85,7 +95,7 @@ def _nullable(result: StructType) -> StructType:
 
 @dataclass(frozen=True)
 class _Work:
-    """The work of a task: run a lane's queries over a bucket."""
+    """What a task does with a portion of its rows, which are of some lanes."""
 
     queries: Mapping[str, Query]
     lanes: list[tuple[str, ...]]
@@ -94,9 +104,18 @@ class _Work:
     columns: StructType
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        table = table.rename_columns([*self.names, _LANE, _BUCKET])
-        lane = self.lanes[int(table[_LANE][0].as_py())]
-        given = table.select(self.names)
+        table = table.rename_columns([*self.names, _LANE, _HASH])
+        numbers = one_array(table.column(_LANE)).to_numpy()
+        made = []
+        for number in np.unique(numbers).tolist():
+            here = numbers == number
+            rows = table.select(self.names)
+            some = rows if here.all() else rows.filter(pa.array(here))
+            made += self._of_lane(self.lanes[number], some)
+        return pa.concat_tables(made)
+
+    def _of_lane(self, lane: tuple[str, ...], given: pa.Table) -> list[pa.Table]:
+        """What the queries of a lane make of its rows."""
         made = []
         for bundle in shared_plan({name: self.queries[name] for name in lane}).bundles:
             if bundle.composite is not None and (len(bundle.queries) > 1 or _sized(bundle.queries)):
@@ -104,7 +123,7 @@ class _Work:
             else:
                 found = {name: run_arrow(q, given, 1) for name, q in bundle.queries.items()}
             made += [self._rows(name, rows) for name, rows in found.items()]
-        return pa.concat_tables(made)
+        return made
 
     def _rows(self, name: str, found: pa.Table) -> pa.Table:
         """The result rows of one query, with nulls in the columns of the others."""

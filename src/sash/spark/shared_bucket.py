@@ -9,31 +9,32 @@ may be in different buckets in different lanes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from ..engine.bundles import bundled
 from ..engine.identity import fingerprint
 from ..engine.late import Late, Spanned
-from ..engine.lifecycle import Progress, Sliced
+from ..engine.lifecycle import Progress
 from ..engine.members import check_same_queries
 from ..engine.sizes import reach_of
 from ..query.shared import Shared
 from ..stores.contract import Store
 from ..windows import Aligned
+from .arrivals import Arrivals
 from .bucket_windows import BundleWindows, EventWindows, Part
 from .buckets import for_stream
-from .micro_batch import STATE_VERSION, Bucket, check_same, unusable
+from .in_portions import in_portions
+from .micro_batch import STATE_VERSION, Bucket, Metrics, check_same
 from .packer import LANE
-from .payloads import unpacked_rows
+from .payloads import Unpacker
 from .processor import EACH, Output, SharedWork, Work
 
-__all__ = ["SharedBucket", "SharedWindows"]
+__all__ = ["LaneArrivals", "SharedBucket", "SharedWindows"]
 
-Rows = dict[int, pa.Table | Sliced]  # by lane
 Parts = dict[str, Part]  # by query
 
 
@@ -64,35 +65,31 @@ class SharedWindows:
         """The types of a partial's words, for each member and group of aggregates."""
         return [f"{', '.join(names)}: {', '.join(m.shapes)}" for names, m in self._members]
 
-    def unpacked(self, payloads: list[bytes]) -> Rows:
-        """The rows in the payloads of a bucket, by lane."""
-        by_lane: dict[int, list[bytes]] = {}
-        for payload in payloads:
-            (lane,) = LANE.unpack_from(payload)
-            by_lane.setdefault(lane, []).append(payload[LANE.size :])
-        made: Rows = {}
-        for lane, some in by_lane.items():
-            members = [m for names, m in self._members if self._lane_of[names[0]] == lane]
-            if len(members) == 1:  # the rows may come as slices of this member
-                made[lane] = members[0].unpacked(some)
+    def arrivals(self) -> LaneArrivals:
+        """What takes in the values of a micro-batch."""
+        made = []
+        for number, lane in enumerate(self._work.lanes):
+            members = [m for names, m in self._members if self._lane_of[names[0]] == number]
+            if len(members) == 1:  # whose rows may come as slices
+                made.append(members[0].unpacker)
             else:
-                schema = _some(self._work.schema, self._work.lanes[lane].travels)
-                made[lane] = unpacked_rows(schema, some)
-        return made
+                schema = _some(self._work.schema, lane.travels)
+                made.append(Unpacker(schema, self._work.queries[lane.names[0]]))
+        return LaneArrivals(made)
 
-    def process(
-        self, progress: dict[str, Progress], batch: Rows | None, watermark: int | None
-    ) -> Parts:
-        """Insert rows, whose lateness the watermark of `progress` decides; then move to another
-        watermark, and emit the due windows of each query."""
-        made: Parts = {}
+    def in_portions(
+        self, progress: dict[str, Progress], arrivals: LaneArrivals | None, watermark: int | None
+    ) -> Iterator[tuple[Any, Parts]]:
+        """Insert rows, which are judged by the watermark of `progress`, move on to another, and
+        emit what is due of each query: some queries and keys at a time, with their rows."""
         for names, member in self._members:
-            rows = (batch or {}).get(self._lane_of[names[0]])
+            given = None if arrivals is None else arrivals.lanes.get(self._lane_of[names[0]])
             if isinstance(member, BundleWindows):
-                made |= member.process({name: progress[name] for name in names}, rows, watermark)
+                some = {name: progress[name] for name in names}
+                yield from in_portions(member, some, given, watermark)
             else:
-                made[names[0]] = member.process(progress[names[0]], rows, watermark)
-        return made
+                for rows, part in in_portions(member, progress[names[0]], given, watermark):
+                    yield rows, {names[0]: part}
 
     def next_visit(self) -> int | None:
         """The first watermark at which there is work to do, if no rows come."""
@@ -109,29 +106,38 @@ class SharedWindows:
                 made[names[0]] = member.open_windows(progress[names[0]])
         return made
 
-    def rows_of(self, name: str, batch: Rows | None) -> pa.Table | Sliced | None:
-        """The rows of a batch that a query reads."""
-        return (batch or {}).get(self._lane_of[name])
+    def late(self, parts: Parts) -> list[tuple[Late, Spanned, list[str]]]:
+        """The late rows of a portion: with each kind the windows that they missed, and the names
+        of the queries.  Queries of a bundle whose windows are the same, and reach as far back, miss
+        the same rows."""
+        alike: dict[Any, list[str]] = {}
+        for name, part in parts.items():
+            if len(part.late.rows):
+                query = self._work.queries[name]
+                reach = reach_of(query) if isinstance(query.window, Aligned) else None
+                alike.setdefault((part.missed, reach), []).append(name)
+        firsts = [(parts[some[0]], some) for some in alike.values()]
+        return [(part.late, part.missed, some) for part, some in firsts]
 
-    def late(
-        self, batch: Rows | None, parts: Parts
-    ) -> list[tuple[pa.Table, Late, Spanned, list[str]]]:
-        """The late rows: for each set of queries with the same late rows, the rows of the lane, the
-        late ones among them, the windows that they missed, and the names of the queries.  Queries
-        of a bundle have the same late rows if they have the same windows with the same reach."""
-        made: list[tuple[pa.Table, Late, Spanned, list[str]]] = []
-        for names, _ in self._members:
-            alike: dict[Any, list[str]] = {}
-            for name in names:
-                if len(parts[name].late.rows):
-                    query = self._work.queries[name]
-                    reach = reach_of(query) if isinstance(query.window, Aligned) else None
-                    alike.setdefault((parts[name].missed, reach), []).append(name)
-            for some in alike.values():
-                rows, part = self.rows_of(some[0], batch), parts[some[0]]
-                if isinstance(rows, pa.Table):
-                    made.append((rows, part.late, part.missed, some))
-        return made
+
+class LaneArrivals:
+    """The rows of a bucket's micro-batch, by lane: only those lanes that have any."""
+
+    def __init__(self, unpackers: list[Unpacker]) -> None:
+        self._unpackers = unpackers
+        self.lanes: dict[int, Arrivals] = {}
+
+    def add(self, payload: bytes) -> None:
+        """Take in a value."""
+        (lane,) = LANE.unpack_from(payload)
+        if lane not in self.lanes:
+            self.lanes[lane] = Arrivals(self._unpackers[lane])
+        self.lanes[lane].add(memoryview(payload)[LANE.size :])
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for lane in self.lanes.values():
+            lane.close()
 
 
 class SharedBucket(Bucket):
@@ -139,7 +145,7 @@ class SharedBucket(Bucket):
 
     def _set_up(self, work: Any) -> None:
         self._work: SharedWork = work
-        self._windows = SharedWindows(work, self._store)
+        self._windows: SharedWindows = SharedWindows(work, self._store)
         self._numbers = {name: number for number, name in enumerate(work.queries)}
         self._about = {
             "queries": {name: fingerprint(query) for name, query in work.queries.items()},
@@ -171,55 +177,44 @@ class SharedBucket(Bucket):
 
     # rows out
 
-    def _frame(
-        self, batch: Any, made: list[Any], before: int, watermark: int, progress: Any
-    ) -> pd.DataFrame:
-        every: list[Parts] = made
-        now = watermark + 1000
-        parts = []
-        for each in every:
-            for name, part in each.items():
-                if len(part.moments):
-                    parts.append(self._of_query(name, self._results(part, before, watermark)))
-        last = every[-1]
-        if self._output.late:
-            for rows, late, missed, names in self._windows.late(batch, last):
-                told = self._late(self._whole(rows), late, missed, now)
+    def _arrivals(self) -> LaneArrivals:
+        return self._windows.arrivals()
+
+    def _portions(
+        self, progress: Any, arrivals: Any, watermark: int | None
+    ) -> Iterator[tuple[Any, Any]]:
+        return self._windows.in_portions(progress, arrivals, watermark)
+
+    def _no_metrics(self) -> dict[str, Metrics]:
+        return {name: Metrics() for name in self._work.queries}
+
+    def _rows_of(
+        self, batch: Any, parts: Any, before: int, watermark: int, metrics: Any
+    ) -> Iterator[dict[str, Any]]:
+        for name, part in parts.items():
+            metrics[name].add(batch, part)
+            if len(part.moments):
+                yield self._of_query(name, self._results(part, before, watermark))
+        if self._output.late and isinstance(batch, pa.Table):
+            for late, missed, names in self._windows.late(parts):
+                told = self._late(self._whole(batch), late, missed, watermark + 1000)
                 told["queries"] = pa.array([names] * len(late.rows), pa.list_(pa.string()))
-                parts.append(told)
-        first = last[next(iter(self._work.queries))]
-        own = self._own_metrics(batch, every, progress)
-        sums = {metric: sum(one[metric] for one in own) for metric in EACH}
-        metrics = sums | {
-            "rows_in": first.rows,
-            "rows_counted": first.rows - first.lost,
-            "rows_without_answer": sum(p.lacking for each in every for p in each.values()),
+                yield told
+
+    def _measures(self, metrics: Any, progress: Any, watermark: int) -> dict[str, Any]:
+        still_open = self._windows.open_windows(progress)
+        own = [one.amounts() | {"open_windows": still_open[name]} for name, one in metrics.items()]
+        first: Metrics = next(iter(metrics.values()))
+        amounts = {metric: sum(one[metric] for one in own) for metric in EACH} | {
+            "rows_in": first.rows_in,
+            "rows_counted": first.rows_in - first.rows_late,
+            "rows_without_answer": sum(one.rows_without_answer for one in metrics.values()),
             "state_records": self._store.records,
             "state_bytes": self._store.bytes,
             "watermark": watermark,
         }
-        amounts = np.array([one[metric] for one in own for metric in EACH], np.int64)
-        parts.append(self._measured(metrics, np.concatenate([first.delays, amounts]), now))
-        return self._joined(parts)
-
-    def _own_metrics(self, batch: Any, every: list[Parts], progress: Any) -> list[dict[str, int]]:
-        """The metrics of each query."""
-        made = []
-        still_open = self._windows.open_windows(progress)
-        for name in self._work.queries:
-            last = every[-1][name]
-            made.append(
-                {
-                    "rows_in": last.rows,
-                    "rows_late": last.lost,
-                    "rows_unusable": unusable(self._windows.rows_of(name, batch), last),
-                    "rows_partly_late": last.partly_late,
-                    "corrections": sum(each[name].corrections for each in every),
-                    "rows_out": sum(len(each[name].moments) for each in every),
-                    "open_windows": still_open[name],
-                }
-            )
-        return made
+        each = np.array([one[metric] for one in own for metric in EACH], np.int64)
+        return self._measured(amounts, np.concatenate([first.delays, each]), watermark + 1000)
 
     def _of_query(self, name: str, results: dict[str, Any]) -> dict[str, Any]:
         """Rename the columns of a query's results to those in which they travel."""

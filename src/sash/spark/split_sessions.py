@@ -10,9 +10,9 @@ travel with them unchanged.
     results                [ s ]     [s]   [  s  ]          [ s ]    [s]
     rows that go on [ s ]                            [  s   ]
 
-Two kinds of sessions cannot be cut, and one task has all rows of a key: if the gap is a column,
-since an event may reach beyond any stretch; and if sessions have a greatest size, since their ends
-depend on all earlier events of the key.
+A task works on portions of its stretches, and then of its keys (`portions`).
+With a gap in a column, an event reaches as far as it says, and where sessions have a greatest size,
+where one ends goes by all before it: then a key's rows stay together.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ from ..tables.arrow import one_array
 from ..windows import Merging
 from ..windows.contract import LATEST
 from .arithmetic import SPARK, in_range
-from .buckets import bucket_of, key_columns
+from .buckets import key_columns, key_hash, sent_by
+from .portions import EVENTS, InPortions, Portions
 from .results import as_results, result_fields
 from .shipping import shipped
 from .types import arrow_schema, micros, quoted
 
 __all__ = ["has_hot_key", "sessions_at_gaps", "splits"]
 
-_STRETCH, _BUCKET, _HOME = "__sash_stretch", "__sash_bucket", "__sash_home"
-_ROW = "__sash_row"  # a row whose session is not found yet
-_LEAST = 3_600_000_000  # the least length of a stretch, in microseconds
-_GAPS = 64  # a stretch is at least so many gaps long, so that most sessions lie within one
-_SAMPLE = 10_000  # rows of the sample for hot keys
+_STRETCH, _HOME = "__sash_stretch", "__sash_home"  # of a row, and the hash of its key
+_ROW = "__sash_row"  # of a session that is not found yet
+_LEAST = 3_600_000_000  # microseconds in a stretch
+_GAPS = 64  # in a stretch, so that most sessions lie within one
+_SAMPLE = 10_000  # rows
 
 
 def splits(query: Query) -> bool:
@@ -73,8 +74,8 @@ def has_hot_key(df: DataFrame, query: Query, buckets: int) -> bool:
     return most is not None and most * buckets > rows
 
 
-def sessions_at_gaps(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
-    """The sessions of a DataFrame, found stretch by stretch."""
+def sessions_at_gaps(df: DataFrame, plan: Plan, tasks: int | None) -> DataFrame:
+    """The sessions of a DataFrame."""
     query, schema = plan.query, df.schema
     assert isinstance(query.window, Merging)
     assert isinstance(query.window.reach, int)
@@ -89,8 +90,7 @@ def sessions_at_gaps(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
     tagged = tagged.select(
         *plain,
         _STRETCH,
-        bucket_of(keys, buckets).alias(_HOME),
-        bucket_of([*keys, F.col(_STRETCH)], buckets).alias(_BUCKET),
+        key_hash(keys).alias(_HOME),
     )
     result = result_fields(plan, schema)
     read = [field.name for field in plan.schema]
@@ -104,10 +104,14 @@ def sessions_at_gaps(df: DataFrame, plan: Plan, buckets: int) -> DataFrame:
             StructField(_HOME, LongType()),
         ]
     )
-    whole = _Stretch(query, [*names, _STRETCH, _HOME, _BUCKET], read, length, result, between)
+    whole = _Stretch(query, [*names, _STRETCH, _HOME], read, length, result, between)
     rest = _Rest(replace(query, where=None), read, result)
-    found = tagged.groupBy(_BUCKET).applyInArrow(shipped(whole), between)
-    return found.groupBy(_HOME).applyInArrow(shipped(rest), result)
+    at = len(names)
+    first = InPortions(Portions([at, at + 1], EVENTS, 0), whole)
+    then = InPortions(Portions([len(between) - 1], EVENTS, 0), rest)
+    places = [F.col(_STRETCH), F.col(_HOME)]
+    found = sent_by(tagged, places, tasks).mapInArrow(shipped(first), between)
+    return sent_by(found, places[1:], tasks).mapInArrow(shipped(then), result)
 
 
 class _Stretch:
@@ -122,7 +126,7 @@ class _Stretch:
         result: StructType,
         between: StructType,
     ) -> None:
-        # the bucket of a key is part of the key, so that results and rows keep it
+        # the hash of a key goes with it through the sessions
         self._query = replace(query, by=(*query.by, _HOME, _STRETCH))
         self._names, self._read, self._length = names, read, length
         self._result, self._between = result, between

@@ -111,4 +111,5 @@ def joint_step(joint: Joint, asks: Sequence[Ask]) -> Step:
         lasts = (joint.numbered(ask.window, getattr(ask.step, which) - 1) for ask in asks)
         return int(max(lasts)) + 1
 
-    return Step(first("opened"), first("fresh"), first("due"), first("keep"))
+    numbers = first("opened"), first("fresh"), first("due"), first("keep")
+    return Step(*numbers, among=asks[0].step.among)

@@ -13,7 +13,7 @@ together.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +25,15 @@ from .checking import check_index, check_names
 from .key_hash import hash_keys
 from .layout import MOST_BITS, PAGE
 from .part_index import NEVER, ROWS, Index, Visited, part_name
+from .portions import Among, Coming, portions
 from .records import Records
 
 __all__ = ["Keyed", "KeyedTables"]
 
 _SIZE = struct.Struct("<I")
+
+#: Bytes of records that take as much memory on their way as a slice does.
+_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -59,13 +63,17 @@ class KeyedTables:
         self._visited: Visited | None = None
         self._root: Array | None = None
 
-    def visit(self, keys: list[pa.Array], rows: int, watermark: int | None) -> list[pa.Table]:
-        """The rows of the parts of some keys, and of the parts that must be visited at a watermark.
-        The rows of a key are in the order in which they were written."""
+    def visit(
+        self, keys: list[pa.Array], rows: int, watermark: int | None, among: Among = None
+    ) -> list[pa.Table]:
+        """The rows of the parts that some keys are in, and of those that must be visited at a
+        watermark, in some slots of the index's root alone.  The rows of a key are in the order in
+        which they were put there."""
         self.abandon()
         self._index = Index(self._records)
-        reached = -NEVER if watermark is None else min(watermark + 1, NEVER)
-        self._visited = self._index.visit(np.unique(hash_keys(keys, rows)), reached, reached)
+        reached = _reached(watermark)
+        hashes = np.unique(hash_keys(keys, rows))
+        self._visited = self._index.visit(hashes, reached, reached, among)
         found = self._visited.rows[self._visited.exists]
         names = [part_name(p, b) for p, b in zip(found["prefix"].tolist(), found["bits"].tolist())]
         bodies = [_blobs(body) for body in self._records.need(names)]
@@ -119,6 +127,14 @@ class KeyedTables:
         self._index = self._visited = self._root = None
         self._records.discard()
 
+    def ranges(
+        self, watermark: int | None, weight: float, coming: Callable[[], Coming]
+    ) -> list[Among]:
+        """The portions to visit at a watermark, for rows that weigh so much; see `portions`."""
+        children, reached = self._children(), _reached(watermark)
+        held = children["bytes"].astype(np.float64) / _BYTES
+        return portions(children, held, weight, coming, reached, reached)
+
     def next_visit(self) -> int | None:
         """The first watermark at which a part must be visited, even if no rows come."""
         rows = self._children()
@@ -150,6 +166,11 @@ class KeyedTables:
         if self._root is None:
             self._root = Index(self._records).children()
         return self._root
+
+
+def _reached(watermark: int | None) -> int:
+    """Before what a part must be visited, in the numbers that the index has."""
+    return -NEVER if watermark is None else min(watermark + 1, NEVER)
 
 
 class _Sorted:

@@ -7,47 +7,74 @@ portion: the memory that it takes depends on the portion, not on the state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from ..kernels.columns import Array
-from .contract import Slices, Step, some_slices
+from .contract import Slices, some_slices
 from .key_hash import hash_keys
 from .layout import PAGE
 from .part_index import NODE_BITS, root_slots
 
-__all__ = ["few", "portions", "slices_among", "slots_of"]
+__all__ = [
+    "SLOTS",
+    "Among",
+    "Coming",
+    "by_slot",
+    "no_coming",
+    "portions",
+    "slices_among",
+    "slots_of",
+]
 
 #: The most slices in one portion, of the state and of the batch.  A step takes some 400 bytes of
 #: memory for each slice.
 MOST = 1 << 17
 
+#: Slots of the index's root.
+SLOTS = 1 << NODE_BITS
 
-def few(children: Array, counts: Array) -> bool:
-    """True if one portion is enough for a batch of keys with these counts of slices."""
-    held = float(children["slices"].sum() + children["keys"].sum())
-    return held + int(counts.sum()) <= MOST
+#: The first and the last slot of a portion; None for all.
+Among: TypeAlias = tuple[int, int] | None
+
+#: What comes in a batch, by slot: how much it weighs, in slices, and how many keys it has.
+Coming: TypeAlias = tuple[Array, Array]
 
 
-def portions(children: Array, slots: Array, counts: Array, step: Step) -> list[tuple[int, int]]:
-    """Ranges of slots of the root, both ends inclusive, with about the same number of slices each.
+def portions(
+    children: Array,
+    held: Array,
+    weight: float,
+    coming: Callable[[], Coming],
+    due: int,
+    keep: int,
+) -> list[Among]:
+    """The portions of a batch that weighs so much, with about as many slices each.
 
-    `children` are those of the root.  For each key of the batch, `slots` has its slot and `counts`
-    the number of its slices.
+    `children` are those of the root, and `held` says what each of them weighs if all of it is read:
+    those are, in which window `due` is due or all before `keep` can be dropped.  What comes is
+    asked for only if one portion may not do.
     """
-    every = 1 << NODE_BITS
-    weights = np.bincount(slots, counts, minlength=every)
-    keys = np.bincount(slots, minlength=every)
+    if float(held.sum()) + weight <= MOST:
+        return [None]
+    weights, keys = coming()
+    weights = weights.astype(np.float64)
     at = root_slots(children["prefix"])
     spans = np.left_shift(1, NODE_BITS - np.minimum(children["bits"], NODE_BITS))
-    starts = np.ones(every, dtype=bool)  # True for slots at which a portion may start
-    for first, span, child in zip(at.tolist(), spans.tolist(), children, strict=True):
-        held = float(child["slices"] + child["keys"])
-        if child["due"] >= step.due and child["drop"] >= step.keep:  # a key is in one part
+    whole = (children["due"] < due) | (children["drop"] < keep)
+    starts = np.ones(SLOTS, dtype=bool)  # whether a portion may start with a slot
+    for first, span, child, all_of_it, more in zip(
+        at.tolist(), spans.tolist(), children, whole.tolist(), held.tolist(), strict=True
+    ):
+        if not all_of_it:  # a key is in one part
             some = int(keys[first : first + span].sum())
-            held *= min(1.0, some * PAGE / max(float(child["bytes"]), 1.0))
-        weights[first] += held
+            more *= min(1.0, some * PAGE / max(float(child["bytes"]), 1.0))
+        weights[first] += more
         starts[first + 1 : first + span] = False
-    made, first, weight = [], 0, 0.0
+    made: list[Among] = []
+    first, weight = 0, 0.0
     heads = np.flatnonzero(starts)
     sums = np.add.reduceat(weights, heads)
     for head, more in zip(heads.tolist(), sums.tolist(), strict=True):
@@ -55,7 +82,17 @@ def portions(children: Array, slots: Array, counts: Array, step: Step) -> list[t
             made.append((first, head - 1))
             first, weight = head, 0.0
         weight += more
-    return [*made, (first, every - 1)]
+    return [*made, (first, SLOTS - 1)] if made else [None]
+
+
+def no_coming() -> Coming:
+    """What a batch without rows has."""
+    return np.zeros(SLOTS), np.zeros(SLOTS)
+
+
+def by_slot(slots: Array, counts: Array) -> Coming:
+    """What a batch has of keys in some slots, with so many slices each."""
+    return np.bincount(slots, counts, minlength=SLOTS), np.bincount(slots, minlength=SLOTS)
 
 
 def slots_of(slices: Slices | None) -> Array:
@@ -65,10 +102,10 @@ def slots_of(slices: Slices | None) -> Array:
     return root_slots(hash_keys(slices.keys, len(slices.bounds) - 1))
 
 
-def slices_among(slices: Slices | None, slots: Array, among: tuple[int, int]) -> Slices | None:
-    """The slices of the keys between two slots of the root, both inclusive."""
-    if slices is None:
-        return None
+def slices_among(slices: Slices | None, slots: Array, among: Among) -> Slices | None:
+    """The slices of the keys in some slots."""
+    if slices is None or among is None:
+        return slices
     here = (slots >= among[0]) & (slots <= among[1])
     if not here.any():
         return None

@@ -23,7 +23,7 @@ from ..stores.contract import Store
 from ..windows import Aligned
 from .contract import Emitted, Recalled, Slices, Step, StepFailed
 from .emission import Reader, emit
-from .joint import Ask, Joint
+from .joint import Ask, Joint, joint_step
 from .projection import Projection
 from .remembered import recall, remember
 from .revisions import revise
@@ -118,15 +118,7 @@ class SharedTiles(Tiles):
         """
         if any(step.early for step in steps.values()):
             raise ValueError("windows that are not due cannot be emitted from a store")
-        asks = {
-            name: Ask(
-                sight.plan.query.aligned,
-                sight.reach,
-                tuple(size.window for size in sight.sizes),
-                steps[name],
-            )
-            for name, sight in self._sights.items()
-        }
+        asks = self._asks_of(steps)
         try:
             visit = self._begun(slices, list(asks.values()))
         except StepFailed as failed:  # whose window is a joint window
@@ -135,6 +127,26 @@ class SharedTiles(Tiles):
         made = {name: self._emitted(visit, name, one) for name, one in asks.items()}
         self._stepped(visit)
         return made
+
+    def _asks_of(self, steps: Mapping[str, Step]) -> dict[str, Ask]:
+        """What each query asks."""
+        return {
+            name: Ask(
+                sight.plan.query.aligned,
+                sight.reach,
+                tuple(size.window for size in sight.sizes),
+                steps[name],
+            )
+            for name, sight in self._sights.items()
+        }
+
+    def joint_step(self, steps: Mapping[str, Step]) -> tuple[Step, int]:
+        """The steps of all queries as one, in numbers of joint windows, and how many of these hold
+        a slice."""
+        step, joint = joint_step(self._joint, list(self._asks_of(steps).values())), self._joint
+        step.again = any(one.again for one in steps.values())
+        at = joint.end(0)
+        return step, int(joint.last(at) - joint.first(at)) + 1
 
     def _emitted(self, visit: Visit, name: str, one: Ask) -> Emitted:
         """The windows of a query that a step emits."""

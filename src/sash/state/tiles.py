@@ -15,7 +15,7 @@ number does not depend on how many keys the state holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from .emission import Reader, emit
 from .entries import naming_failures
 from .joint import Ask
 from .part_index import NEVER, Index
-from .portions import few, portions, slices_among, slots_of
+from .portions import Among, Coming, by_slot, portions, slices_among, slots_of
 from .records import Records
 from .remembered import recall, remember
 from .revisions import revise
@@ -46,7 +46,11 @@ from .scan import Scan
 from .tile import Form
 from .visit import Visit
 
-__all__ = ["TileState", "Tiles"]
+__all__ = ["ROWS", "TileState", "Tiles"]
+
+
+#: Rows that are emitted in the memory that a slice takes on its way.
+ROWS = 2
 
 
 class Tiles:
@@ -133,6 +137,19 @@ class Tiles:
             if not self._records.changed:
                 self._records.discard()
 
+    def ranges(
+        self, step: Step, weight: float, coming: Callable[[], Coming], windows: int = 0
+    ) -> list[Among]:
+        """The portions to do a step in, for slices that weigh so much; see `portions`.  A slice is
+        in so many windows, whose rows take memory too; 0 if they need not be counted."""
+        children = self._children()
+        slices, keys = (children[name].astype(np.float64) for name in ("slices", "keys"))
+        held = slices + keys
+        if windows:
+            emitted = np.minimum(keys * float(step.due - step.fresh), slices * windows)
+            held += np.where(children["due"] < step.due, emitted / ROWS, 0)
+        return portions(children, held, weight, coming, step.due, step.keep)
+
     def next_visit(self) -> int | None:
         """The number of the first window whose closing needs a step, even one without slices,
         because a window that may hold slices becomes due, or because slices can be dropped."""
@@ -182,13 +199,19 @@ class TileState(Tiles, State):
         return cut_rows(self._plan, self._scans_for(False), table, times, None)
 
     def portions(self, slices: Slices | None, step: Step) -> Iterator[tuple[Slices | None, Step]]:
-        journal, children = self._records.store, self._children()
-        counts = np.zeros(0, np.int64) if slices is None else np.diff(slices.bounds)
-        if not isinstance(journal, Journal) or few(children, counts):
+        journal = self._records.store
+        if not isinstance(journal, Journal):
             yield slices, step
             return
-        slots = slots_of(slices)
-        ranges = portions(children, slots, counts, step)
+        counts = np.zeros(0, np.int64) if slices is None else np.diff(slices.bounds)
+        slots = np.empty(0, np.int64)
+
+        def coming() -> Coming:
+            nonlocal slots
+            slots = slots_of(slices)
+            return by_slot(slots, counts)
+
+        ranges = self.ranges(step, int(counts.sum()), coming)
         if len(ranges) == 1:
             yield slices, step
             return
