@@ -46,6 +46,9 @@ STREAMS: dict[str, tuple[Any, Any]] = {
         ),
         "live",
     ),
+    "delta": (query(sash.delta("i", 200, every=100), ORDERED, "n"), "final"),
+    "punctuated": (query(sash.punctuated("b"), ORDERED, "n"), "final"),
+    "policy": (query(sash.policies.at_most_sum(2000, "i"), ORDERED, "n"), "final"),
 }
 LATENESS = "4 seconds"
 
@@ -75,7 +78,7 @@ def main(folder: str, master: str, stream: str = "final", trigger: str = "now") 
     spark = session(master)
     spark.sparkContext.setLogLevel("OFF")
     source = (
-        spark.readStream.schema("t timestamp, n long, k string, i long")
+        spark.readStream.schema("t timestamp, n long, k string, i long, b boolean")
         .option("maxFilesPerTrigger", 1)
         .parquet(f"{folder}/in")
         .withWatermark("t", LATENESS)

@@ -83,7 +83,7 @@ def test_the_judge_sees_what_is_lost_and_doubled(
 def test_runs_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run goes on where the last one ended, with the kind that is behind."""
 
-    def run(kind: str, seed: int) -> dict[str, object]:
+    def run(kind: str, seed: int, files: int | None) -> dict[str, object]:
         counts = dict.fromkeys(kills.COUNTS, 0) | {"kills": WANTED[kind] // 2}
         stream = ("final", "live")[seed % 2]
         return {"kind": kind, "mode": stream, "seed": seed, "good": True, "seconds": 60,
