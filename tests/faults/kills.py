@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import count
@@ -89,19 +89,30 @@ def kill_executors(folder: Path, given: Input, stream: str, source: random.Rando
 def kill_workers(folder: Path, given: Input, stream: str, source: random.Random) -> int:
     """Kill Python workers, one or all that are alive, twice in each micro-batch: a task whose
     worker dies is tried again, and where more die than can start, nothing comes on."""
-    kills = 0
-    with running(folder, "local[2,1000]", stream, "arriving") as driver:
-        for arrived in range(1, len(given.batches)):
-            given.arrive(arrived)
-            done = commits(folder)
-            for _ in range(2):
-                time.sleep(source.uniform(0, 1.5))
-                alive = python_workers(driver.pid)
-                source.shuffle(alive)
-                kills += sum(map(_kill, alive if source.random() < 0.5 else alive[:1]))
-            wait(driver, folder, lambda at=done: commits(folder) > at)  # type: ignore[misc]
-    given.arrive()
-    with running(folder, "local[2]", stream) as driver:
+    return kill_workers_of(folder, {stream: given}, source)[stream]
+
+
+def kill_workers_of(
+    folder: Path, given: Mapping[str, Input], source: random.Random
+) -> dict[str, int]:
+    """The same for several streams of one driver, of which one has a micro-batch at a time: the
+    kills of each."""
+    kills, streams = dict.fromkeys(given, 0), ",".join(given)
+    with running(folder, "local[2,1000]", streams, "arriving") as driver:
+        for arrived in range(1, len(next(iter(given.values())).batches)):
+            for stream, files in given.items():
+                done = commits(files.folder)
+                files.arrive(arrived)
+                for _ in range(2):
+                    time.sleep(source.uniform(0, 1.5))
+                    alive = python_workers(driver.pid)
+                    source.shuffle(alive)
+                    one = source.random() < 0.5
+                    kills[stream] += sum(map(_kill, alive[:1] if one else alive))
+                wait(driver, folder, lambda f=files, at=done: commits(f.folder) > at)  # type: ignore[misc]
+    for files in given.values():
+        files.arrive()
+    with running(folder, "local[2]", streams) as driver:
         to_the_end(driver, folder)
     return kills
 

@@ -56,7 +56,7 @@ class Input:
 
     def __init__(self, folder: Path, batches: list[pa.Table]) -> None:
         self.folder, self.batches, self.written = folder, batches, 0
-        (folder / "in").mkdir()
+        (folder / "in").mkdir(parents=True)
 
     def arrive(self, upto: int | None = None) -> None:
         """Write files until so many are there, or all; Spark sees a file when it is whole."""

@@ -35,13 +35,15 @@ def test_a_driver_that_is_killed_once(tmp_path: Path, stream: str) -> None:
     assert verdict.good, verdict
 
 
-@pytest.mark.parametrize("stream", ["trailing", "rows", "session", "shared"])
-def test_workers_that_are_killed(tmp_path: Path, stream: str) -> None:
-    """Some in each micro-batch; then another driver goes on from the checkpoint."""
-    given = Input(tmp_path, tables(4))
-    assert kills.kill_workers(tmp_path, given, stream, random.Random(1))
-    verdict = judge(tmp_path, given.batches, stream)
-    assert verdict.good, verdict
+def test_workers_that_are_killed(tmp_path: Path) -> None:
+    """Some in each micro-batch of each stream; then another driver goes on from the checkpoints."""
+    batches, streams = tables(4), ("trailing", "rows", "session", "shared")
+    given = {stream: Input(tmp_path / stream, batches) for stream in streams}
+    kills_of = kills.kill_workers_of(tmp_path, given, random.Random(1))
+    for stream, files in given.items():
+        assert kills_of[stream], stream
+        verdict = judge(files.folder, batches, stream)
+        assert verdict.good, (stream, verdict)
 
 
 def test_the_judge_sees_what_is_lost_and_doubled(
