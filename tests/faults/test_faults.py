@@ -87,9 +87,8 @@ def test_runs_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(kind: str, seed: int, files: int | None) -> dict[str, object]:
         counts = dict.fromkeys(kills.COUNTS, 0) | {"kills": WANTED[kind] // 2}
-        stream = ("final", "live")[seed % 2]
-        return {"kind": kind, "mode": stream, "seed": seed, "good": True, "seconds": 60,
-                "source": "x", **counts}  # fmt: skip
+        return {"kind": kind, "mode": kills.stream_of(seed), "seed": seed, "good": True,
+                "seconds": 60, "source": "x", **counts}  # fmt: skip
 
     monkeypatch.setattr(kills, "run", run)
     results = tmp_path / "shards" / "results"
@@ -102,3 +101,9 @@ def test_runs_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kills.main() == 0
     assert len(kills.read(results)) == 6, "there is nothing left to do"
     assert table(lines).splitlines()[-3].startswith("| all |  | 6 | 1,000 |")
+
+    some = ["--of", "delta,policy", "--only", "driver", "--streams", "5"]
+    monkeypatch.setattr("sys.argv", ["kills.py", str(results), *some])
+    assert kills.main() == 0
+    added = [(x["kind"], x["mode"]) for x in kills.read(results)[6:]]
+    assert added == [("driver", "delta"), ("driver", "policy")], "of these streams alone"
