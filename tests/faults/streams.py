@@ -43,7 +43,7 @@ def tables(count: int, seed: int = 0) -> list[pa.Table]:
                 "n": pa.array(range(n, n + len(at)), pa.int64()),
                 "k": [f"key {source.randrange(b % 5 + 1)}" for _ in at],
                 "i": pa.array([source.randint(0, 1000) for _ in at], pa.int64()),
-                "b": [source.choice((True, False, False, None)) for _ in at],
+                "b": pa.array([source.choice((True, False, False, None)) for _ in at], pa.bool_()),
             }
         )
         n += len(at)
