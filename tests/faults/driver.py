@@ -2,14 +2,16 @@
 
 python driver.py FOLDER MASTER STREAM TRIGGER: reads FOLDER/in, one file a micro-batch, and keeps
 results in FOLDER/results, late rows in FOLDER/late, and in FOLDER/calls the number of each
-micro-batch that it hands to the sink.  STREAM is one of STREAMS.  With the trigger "now" it ends
-when all files are read that are there; with "arriving" it waits for more.
+micro-batch that it hands to the sink.  STREAM is one of STREAMS, or several with commas between
+them, each with a folder of its name in FOLDER.  With the trigger "now" it ends when all files are
+read that are there; with "arriving" it waits for more.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,9 @@ STREAMS: dict[str, tuple[Any, Any]] = {
         ),
         "live",
     ),
+    "delta": (query(sash.delta("i", 200, every=100), ORDERED, "n"), "final"),
+    "punctuated": (query(sash.punctuated("b"), ORDERED, "n"), "final"),
+    "policy": (query(sash.policies.at_most_sum(2000, "i"), ORDERED, "n"), "final"),
 }
 LATENESS = "4 seconds"
 
@@ -60,6 +65,8 @@ def session(master: str) -> Any:
         "spark.driver.memory": "600m",
         "spark.executor.memory": "600m",
         "spark.driver.host": "127.0.0.1",
+        # a stream without new files looks for some ten times a second, not a hundred times
+        "spark.sql.streaming.pollingDelay": "100ms",
     }
     for name in ("PYTHONPATH", "SASH_CACHE_DIR"):
         if name in os.environ:
@@ -67,33 +74,42 @@ def session(master: str) -> Any:
     return sash.spark.session(master, partitions=2, config=config)
 
 
-def main(folder: str, master: str, stream: str = "final", trigger: str = "now") -> None:
+def main(folder: str, master: str, streams: str = "final", trigger: str = "now") -> None:
+    spark, names = session(master), streams.split(",")
+    spark.sparkContext.setLogLevel("OFF")
+    places = [Path(folder, name) for name in names] if len(names) > 1 else [Path(folder)]
+    started = [start(spark, *each, trigger) for each in zip(places, names, strict=True)]
+    while trigger != "now" and all(query.isActive for query in started):
+        time.sleep(0.2)
+    for query in sorted(started, key=lambda query: query.isActive):  # what has failed comes first
+        query.awaitTermination()
+    spark.stop()
+
+
+def start(spark: Any, place: Path, stream: str, trigger: str) -> Any:
+    """The running query of a stream in its folder."""
     import sash.spark
 
     query, mode = STREAMS[stream]
-
-    spark = session(master)
-    spark.sparkContext.setLogLevel("OFF")
     source = (
-        spark.readStream.schema("t timestamp, n long, k string, i long")
+        spark.readStream.schema("t timestamp, n long, k string, i long, b boolean")
         .option("maxFilesPerTrigger", 1)
-        .parquet(f"{folder}/in")
+        .parquet(f"{place}/in")
         .withWatermark("t", LATENESS)
     )
     out = sash.spark.aggregate(source, query, mode=mode, late=True, buckets=3)
-    keep = sash.spark.upsert(f"{folder}/results", late=f"{folder}/late")
+    keep = sash.spark.upsert(f"{place}/results", late=f"{place}/late")
 
     def noted(batch: Any, number: int) -> None:
-        with Path(folder, "calls").open("a") as calls:
+        with (place / "calls").open("a") as calls:
             calls.write(f"{number}\n")
         keep(batch, number)
 
     writer = out.writeStream.foreachBatch(noted)
-    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+    writer = writer.option("checkpointLocation", f"{place}/checkpoint")
     if trigger == "now":
         writer = writer.trigger(availableNow=True)
-    writer.start().awaitTermination()
-    spark.stop()
+    return writer.start()
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ def tables(count: int, seed: int = 0) -> list[pa.Table]:
                 "n": pa.array(range(n, n + len(at)), pa.int64()),
                 "k": [f"key {source.randrange(b % 5 + 1)}" for _ in at],
                 "i": pa.array([source.randint(0, 1000) for _ in at], pa.int64()),
+                "b": pa.array([source.choice((True, False, False, None)) for _ in at], pa.bool_()),
             }
         )
         n += len(at)
@@ -55,7 +56,7 @@ class Input:
 
     def __init__(self, folder: Path, batches: list[pa.Table]) -> None:
         self.folder, self.batches, self.written = folder, batches, 0
-        (folder / "in").mkdir()
+        (folder / "in").mkdir(parents=True)
 
     def arrive(self, upto: int | None = None) -> None:
         """Write files until so many are there, or all; Spark sees a file when it is whole."""

@@ -35,13 +35,15 @@ def test_a_driver_that_is_killed_once(tmp_path: Path, stream: str) -> None:
     assert verdict.good, verdict
 
 
-@pytest.mark.parametrize("stream", ["trailing", "rows", "session", "shared"])
-def test_workers_that_are_killed(tmp_path: Path, stream: str) -> None:
-    """Some in each micro-batch; then another driver goes on from the checkpoint."""
-    given = Input(tmp_path, tables(4))
-    assert kills.kill_workers(tmp_path, given, stream, random.Random(1))
-    verdict = judge(tmp_path, given.batches, stream)
-    assert verdict.good, verdict
+def test_workers_that_are_killed(tmp_path: Path) -> None:
+    """Some in each micro-batch of each stream; then another driver goes on from the checkpoints."""
+    batches, streams = tables(4), ("trailing", "rows", "session", "shared")
+    given = {stream: Input(tmp_path / stream, batches) for stream in streams}
+    kills_of = kills.kill_workers_of(tmp_path, given, random.Random(1))
+    for stream, files in given.items():
+        assert kills_of[stream], stream
+        verdict = judge(files.folder, batches, stream)
+        assert verdict.good, (stream, verdict)
 
 
 def test_the_judge_sees_what_is_lost_and_doubled(
@@ -83,11 +85,10 @@ def test_the_judge_sees_what_is_lost_and_doubled(
 def test_runs_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run goes on where the last one ended, with the kind that is behind."""
 
-    def run(kind: str, seed: int) -> dict[str, object]:
+    def run(kind: str, seed: int, files: int | None) -> dict[str, object]:
         counts = dict.fromkeys(kills.COUNTS, 0) | {"kills": WANTED[kind] // 2}
-        stream = ("final", "live")[seed % 2]
-        return {"kind": kind, "mode": stream, "seed": seed, "good": True, "seconds": 60,
-                "source": "x", **counts}  # fmt: skip
+        return {"kind": kind, "mode": kills.stream_of(seed), "seed": seed, "good": True,
+                "seconds": 60, "source": "x", **counts}  # fmt: skip
 
     monkeypatch.setattr(kills, "run", run)
     results = tmp_path / "shards" / "results"
@@ -100,3 +101,9 @@ def test_runs_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kills.main() == 0
     assert len(kills.read(results)) == 6, "there is nothing left to do"
     assert table(lines).splitlines()[-3].startswith("| all |  | 6 | 1,000 |")
+
+    some = ["--of", "delta,policy", "--only", "driver", "--streams", "5"]
+    monkeypatch.setattr("sys.argv", ["kills.py", str(results), *some])
+    assert kills.main() == 0
+    added = [(x["kind"], x["mode"]) for x in kills.read(results)[6:]]
+    assert added == [("driver", "delta"), ("driver", "policy")], "of these streams alone"

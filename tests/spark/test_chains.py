@@ -38,14 +38,13 @@ def rows(*minutes: float, far: bool = False) -> pa.Table:
     return pa.table({"t": pa.array(both, AT), "k": keys, "x": range(len(keys))})
 
 
-#: Twenty rows of each key in ten minutes, the same again, and one that closes all before it.
+#: Thirty rows of each key in fifteen minutes, the same again, one that closes all before it, and
+#: one that closes what came of that.
 FILES = [
-    rows(*(m / 2 for m in range(20))),
-    rows(*(10 + m / 2 for m in range(20))),
-    rows(*(20 + m / 2 for m in range(20))),
+    rows(*(m / 2 for m in range(30))),
+    rows(*(15 + m / 2 for m in range(30))),
     rows(30, far=True),
     rows(FAR / MINUTE - START / MINUTE + 60),
-    rows(FAR / MINUTE - START / MINUTE + 120),
 ]
 
 
@@ -132,8 +131,8 @@ def closed(df: Any) -> set[Any]:
 def run(files: Stream, df: Callable[[], Any]) -> set[Any]:
     """A restart in the middle; each file is a micro-batch."""
     out = None
-    for i in range(0, len(FILES), 3):
-        files.write(*FILES[i : i + 3])
+    for i in range(0, len(FILES), 2):
+        files.write(*FILES[i : i + 2])
         out, _ = files.run(df())
     return closed(out)
 

@@ -38,7 +38,7 @@ def test_tables(frame: Frame) -> None:
 def test_streams(spark: Any, tmp_path: Path) -> None:
     files = Stream(spark, tmp_path)
     table = events("gaps", 90)
-    files.write(*batches(table, seed=3, least=20, most=40), last_one(table))
+    files.write(*batches(table, seed=3, least=40, most=50), last_one(table))
     window = sash.sliding("7 seconds", "3 seconds", empty="zero", idle="5 minutes")
     q = sash.Query(time="t", by=["k"], window=window, select=SELECT)
     out = sash.spark.aggregate(files.read("1 day"), q, buckets=2)

@@ -114,7 +114,7 @@ def test_live_and_its_sink(files: Stream, tmp_path: Path, window: Any) -> None:
     """Each row at once, and again when a late one changes it; sessions that merge are withdrawn.
     Each batch is handed over twice."""
     table = events("bursts", 120)
-    cut = [*batches(table, seed=3, least=30, most=50), end_of(table)]
+    cut = [*batches(table, seed=3, least=50, most=70), end_of(table)]
     more = {"more": sash.count().over("9 seconds"), "ever": sash.max("x").over(sash.lifetime())}
     q = query(window, select=NUMBERS | more if isinstance(window, Driven) else NUMBERS)
     write = sash.spark.upsert(str(tmp_path / "kept"))

@@ -113,7 +113,7 @@ def _closed(q: sash.Query, row: dict[str, Any]) -> bool:
 def test_live(files: Stream) -> None:
     """The last revision of each window is that of the batch run, of several sizes too."""
     table = events("disorder", 100)
-    files.write(*batches(table, seed=5, least=30, most=50), last_one(table))
+    files.write(*batches(table, seed=5, least=50, most=70), last_one(table))
     queries = {name: QUERIES[name] for name in ("sizes", "slow", "gaps")}
     shared, source = sash.share(queries), files.read("40 seconds")
     given = {"mode": "live", "lateness": "40 seconds", "data": table}

@@ -122,7 +122,7 @@ def test_final(files: Stream) -> None:
     """Late rows among them: all that is closed, once; the rest on the late output."""
     table = events("disorder", 150)
     # the first rows once more at the end, when some or all of their windows are closed
-    cut = [*batches(table, seed=3, least=30, most=50), table.slice(0, 140), last_one(table)]
+    cut = [*batches(table, seed=3, least=50, most=80), table.slice(0, 140), last_one(table)]
     files.write(*cut)
     q = query(sash.sliding("7 seconds", "3 seconds"), by=["k", "f"], select=SELECT)
     out = sash.spark.aggregate(files.read("1 second"), q, late=True, buckets=4)
@@ -161,7 +161,7 @@ def test_final(files: Stream) -> None:
 def test_slices_before_the_shuffle(files: Stream) -> None:
     """Rows that travel as slices: the same results, and what is late is counted in rows."""
     table = events("disorder", 150)
-    cut = [*batches(table, seed=3, least=30, most=50), table.slice(0, 140), last_one(table)]
+    cut = [*batches(table, seed=3, least=50, most=80), table.slice(0, 140), last_one(table)]
     files.write(*cut)
     numbers = {name: chosen for name, chosen in SELECT.items() if name != "text"}
     q = query(sash.sliding("7 seconds", "3 seconds"), by=["k", "f"], select=numbers)
@@ -183,7 +183,7 @@ def test_tumbling_windows_by_spark_itself(files: Stream) -> None:
     """The same rows as sash's own, also where a sum overflows, zeros have signs, and times are
     null; and what follows takes them as it takes those."""
     table = events("disorder", 150).select(["t", "k", "f", "i", "x", "w"])
-    cut = [*batches(table, seed=3, least=30, most=50), table.slice(0, 140)]
+    cut = [*batches(table, seed=3, least=50, most=80), table.slice(0, 140)]
     odd = table.slice(0, 6)
     values = {
         "i": pa.array([2**63 - 1, 1, None, None, 5, 6], pa.int64()),
@@ -230,7 +230,7 @@ def test_tumbling_windows_by_spark_itself(files: Stream) -> None:
 def test_live_and_its_sink(files: Stream, tmp_path: Path) -> None:
     """Each batch is handed to the sink twice, as after a failure."""
     table = events("bursts", 150)
-    cut = [*batches(table, seed=3, least=30, most=50), last_one(table)]
+    cut = [*batches(table, seed=3, least=50, most=80), last_one(table)]
     files.write(*cut)
     order = {"all": sash.collect("s"), "who": sash.arg_max("n", by="i"), "first": sash.first("x")}
     q = query(select={**order, "times": sash.collect("w")}, tie="n")

@@ -96,7 +96,8 @@ def _spans(window: Driven, own: Array, threads: int) -> tuple[Array | None, Arra
             if into is not None and into is not own:
                 into[some] = values
 
-    side_by_side(fill, cut_rows(len(own)), threads)
+    if any(into is not None and into is not own for into in made):
+        side_by_side(fill, cut_rows(len(own)), threads)
     start, end = made
     assert end is not None
     return start, end

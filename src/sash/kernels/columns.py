@@ -284,7 +284,9 @@ def answers_from_columns(
         rows = zip(*(v for _, v in made), strict=True)
         return [None if answer.nullable and row[0] is None else row for row in rows]
     data, valid = columns.pop(0)
-    present = None if valid is None or valid.all() else valid.astype(bool)
+    # as bytes, numpy would first make them into truth values
+    present = None if valid is None else valid.view(bool)
+    present = None if present is None or present.all() else present
     if answer.type == "bool":
         data = data.astype(bool)
     elif answer.type == "timestamp":

@@ -8,12 +8,12 @@ divisions, and works on eight rows at a time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from ..kernels.columns import Array, Table
-from ..kernels.core import make_core
+from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.program import interpreted
 from ..operators import count
 from ..query.plan import Group
@@ -46,18 +46,16 @@ class Moving:
         return replace(self, frames=self.frames.part(frames, rows))
 
     def answer(self, columns: Table, outputs: list[tuple[Array, Array | None]], to: int) -> None:
-        """Answer all frames, over columns in the order of the rows, into the outputs from `to`
-        on."""
+        """Answer all frames, over columns that have their order, into outputs from `to` on, where
+        all are valid so far."""
         values = _lifted(columns.columns[0].data.astype(np.float64, copy=False))
         some = slice(to, to + len(self.frames))
         begins = self.frames.bounds[:-1][np.diff(self.frames.bounds) > 0] - self.frames.skip
         for name, (data, valid) in zip(self.names, outputs, strict=True):
             less, rooted = _ANSWERS[name]
             _find(self.frames, values, less, rooted, data[some])
-            if valid is not None:
-                valid[some] = 1
-                if less:  # a single row has no answer
-                    valid[some][begins[begins >= 0]] = 0
+            if valid is not None and less:  # over a single row there is no answer
+                valid[some][begins[begins >= 0]] = 0
 
 
 def moving_of(frames: Frames, group: Group, columns: Table) -> Moving | None:
@@ -88,11 +86,16 @@ def _lifted(values: Array) -> Array:
         return values if np.isfinite(values.sum()) else values + (values - values)
 
 
+@cache
+def _core() -> BufferCore | ObjectCore:
+    """The kernel, which keeps nothing in its memory: threads call it side by side."""
+    return make_core(MOVING, count.of("int64"), 1)
+
+
 def _find(frames: LastRows, values: Array, less: int, rooted: bool, found: Array) -> None:
-    """Write the answers of all frames to `found`: squared deviations divided by the count minus
-    `less`, and the root of that if `rooted`."""
-    core = make_core(MOVING, count.of("int64"), 1)
-    with core.call() as call, np.errstate(all="ignore"):  # in plain Python, lanes are numpy arrays
+    """The answers of all frames: squared deviations by the count, less so many."""
+    core = _core()
+    with core.call() as call, np.errstate(all="ignore"):  # plain Python has lanes of numpy's
 
         def numbers(array: Array) -> int:
             return call.integers(array.view(np.int64))  # type: ignore[no-any-return]
