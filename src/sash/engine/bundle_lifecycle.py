@@ -149,7 +149,7 @@ class BundleLifecycle:
         return self._steps(first, life.moved(first, newest, watermark, None))
 
     def _steps(self, before: Progress, after: Progress, among: Among = None) -> dict[str, Step]:
-        """What a batch asks of the state for each query; see `Lifecycle.step`."""
+        """The step of each query; see `Lifecycle.step`."""
         opened, fresh = (numbers.tolist() for numbers in self._stands(before))
         keep, due = (numbers.tolist() for numbers in self._stands(after))
         early = self._early and (after.stream_time or 0) < UNBOUNDED

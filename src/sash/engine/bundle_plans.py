@@ -83,9 +83,9 @@ class BundlePlan:
 def plan_bundle(
     bundle: Bundle, schema: pa.Schema, *, whole: bool = False, stored: bool = False
 ) -> BundlePlan:
-    """The plan of aligned queries, or an error that names the query and says what is wrong with
-    the table's columns; with `whole`, for a whole table (see `query.plan.make_plan`), with
-    `stored`, for slices in a store; else for a stream in memory."""
+    """Make the plan of a bundle: with `whole`, for a whole table (see `query.plan.make_plan`); with
+    `stored`, for slices in a store; else for a stream in memory.  If the columns do not fit a
+    query, the error names the query."""
     labelled = not whole
     alone: dict[str, Plan] = {}
     alike: dict[Any, Plan] = {}  # by the selection, because plans do not depend on the window

@@ -184,7 +184,7 @@ class EventStream(Stream, ABC):
     def _load_parts(
         self, given: pa.Table, time: int | None, watermark: int | None, among: Among
     ) -> None:
-        """Read from the store what a batch may touch."""
+        """Read the rows that a batch may touch from the store."""
         if self._store is None:
             return
         assert self._plan is not None

@@ -472,7 +472,7 @@ class Stream(ABC):
         """Bind the query to the types of its columns, and make the state."""
 
     def _planned(self, schema: pa.Schema) -> Plan:
-        """The plan for a schema."""
+        """Make the plan for a schema."""
         return make_plan(self._query, schema, labelled=True)
 
     def _tied(self, schema: pa.Schema) -> Plan:

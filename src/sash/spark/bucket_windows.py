@@ -250,7 +250,8 @@ class BundleWindows:
         among: Among = None,
         stream_time: int | None = None,
     ) -> dict[str, Part]:
-        """Insert rows once for all queries, and emit what is due of each; see `Windows.process`."""
+        """Insert rows once for all queries, and emit each query's due windows; see
+        `Windows.process`."""
         made = self._lifecycle.process(
             progress, self._state, batch, watermark=watermark, stream_time=stream_time, among=among
         )

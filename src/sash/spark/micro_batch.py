@@ -125,7 +125,7 @@ class Bucket:
         self._about: dict[str, Any] = about(work, self._windows, for_stream(work.buckets))
 
     def rows(self, payloads: Iterable[bytes], timers: Any) -> Iterator[pd.DataFrame]:
-        """A micro-batch with rows, or with none in it for this bucket."""
+        """Process a micro-batch.  There are no payloads if it has no rows for this bucket."""
         arrivals = None
         try:
             for payload in payloads:

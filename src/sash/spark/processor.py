@@ -143,7 +143,7 @@ class Processor(StatefulProcessor):
         self._made = None
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """A micro-batch for one bucket."""
+        """Spark calls this in a micro-batch with rows for a bucket, which may be empty payloads."""
         payloads = (payload for frame in rows for payload in frame[PAYLOAD] if payload)
         yield from self._bucket().rows(payloads, timerValues)
 

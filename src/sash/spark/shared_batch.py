@@ -53,7 +53,7 @@ def aggregate_sized(df: DataFrame, plan: Plan, tasks: int | None) -> DataFrame:
 
 
 def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], tasks: int | None) -> DataFrame:
-    """The results of several queries: a column `query`, and a struct for each."""
+    """The results of several queries: a column `query`, and a struct for each query."""
     queries = {name: plan.query for name, plan in plans.items()}
     lanes = lanes_of(queries)
     every = any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())

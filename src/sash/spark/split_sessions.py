@@ -75,7 +75,7 @@ def has_hot_key(df: DataFrame, query: Query, buckets: int) -> bool:
 
 
 def sessions_at_gaps(df: DataFrame, plan: Plan, tasks: int | None) -> DataFrame:
-    """The sessions of a DataFrame."""
+    """The sessions of a DataFrame, found stretch by stretch."""
     query, schema = plan.query, df.schema
     assert isinstance(query.window, Merging)
     assert isinstance(query.window.reach, int)

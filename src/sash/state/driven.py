@@ -113,7 +113,7 @@ class Kept:
         self.visited = 0  # the number of keys that steps have visited
 
     def _clear(self) -> None:
-        """Keep nothing."""
+        """Begin without keys and events."""
         # a forest is made for some window
         self._grove = Grove(self._plan, tumbling(1), PartedForest)
         if self._folds:
@@ -137,7 +137,7 @@ class Kept:
             self._keeping.check(self._columns(read))
 
     def _cut(self, given: Ordered, numbers: Array) -> list[Any]:
-        """The partials of rows in order, one for each."""
+        """The partials of rows in order, one for each row."""
         return self._grove.cut(given.table, given, numbers, threads_for(numbers))[1]
 
     def _settle(self, table: pa.Table, watermark: int) -> Step:

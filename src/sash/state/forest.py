@@ -159,7 +159,8 @@ class Forest:
             self._labels = Borrowed(self.group)
 
     def _sweep(self, more: Values | None = None) -> None:
-        """Let go of the values that no slice holds any more, and make room for more."""
+        """Drop the values that no slice holds any more, and give the others new labels, with room
+        for `more` values."""
         if isinstance(self._labels, Labels):
             self.swept += 1
             self._labels.sweep(self._swept(), more)

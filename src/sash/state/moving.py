@@ -93,7 +93,8 @@ def _core() -> BufferCore | ObjectCore:
 
 
 def _find(frames: LastRows, values: Array, less: int, rooted: bool, found: Array) -> None:
-    """The answers of all frames: squared deviations by the count, less so many."""
+    """Write the answers of all frames to `found`: squared deviations divided by the count minus
+    `less`, and the root of that if `rooted`."""
     core = _core()
     with core.call() as call, np.errstate(all="ignore"):  # plain Python has lanes of numpy's
 

@@ -103,7 +103,7 @@ def slots_of(slices: Slices | None) -> Array:
 
 
 def slices_among(slices: Slices | None, slots: Array, among: Among) -> Slices | None:
-    """The slices of the keys in some slots."""
+    """The slices of the keys between two slots of the root, both inclusive."""
     if slices is None or among is None:
         return slices
     here = (slots >= among[0]) & (slots <= among[1])

@@ -272,7 +272,8 @@ class SessionState:
         since: int,
         threads: int,
     ) -> None:
-        """Note the ends of sessions that are closed, when keys are due next, and which leave."""
+        """Note the ends of closed sessions, remove keys without sessions, and note when the other
+        keys are due next."""
         ended = self._ended[visits]
         np.maximum.at(ended, found.groups[closed], found.ends[closed])
         self._ended[visits] = ended

@@ -146,7 +146,7 @@ class SharedState:
         self._asked = None
 
     def cut(self, table: pa.Table, times: Array) -> Slices:
-        """Cut rows into slices; changes nothing.  The rows can be in any order."""
+        """Cut rows, in any order, into slices.  The state stays as it is."""
         names, threads = [field.name for field in self._union.keys], threads_for(times)
         columns = [one_array(table.column(name)) for name in names]
         codes, keys = key_codes(columns, len(times), threads)
@@ -229,9 +229,10 @@ class SharedState:
         return self._asked
 
     def _by_pyramids(self, asks: Asks, changed: _Changed) -> tuple[SharedRows | None, Array]:
-        """Insert slices, answer from pyramids of them, and forget; the rows, and the keys that hold
-        nothing any more.  If `combine` raises, slices are inserted and there are no rows: trees
-        tell for which window it does."""
+        """Insert slices, answer windows from pyramids of all slices, and evict.  Return the rows,
+        and the keys that hold no slices any more.  If `combine` raises an error, the slices are
+        inserted and there are no rows: the caller answers by trees, which name the window of the
+        error."""
         answered = self._grove.forests[0].answered
         self._step_all(asks.only_inserting(), changed, answered)
         visits, forests = changed[0], self._grove.forests

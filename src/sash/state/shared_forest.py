@@ -172,8 +172,8 @@ class SharedForest(PartedForest):
         partials: Any,
         threads: int = 1,
     ) -> AnsweredAll:
-        """Insert slices, answer the windows of all queries, evict.  The keys to visit have numbers;
-        the slices of the key visits[v] are those from bounds[v] to bounds[v + 1]."""
+        """Insert slices, answer the windows of all queries, evict.  `visits` has the numbers of the
+        keys to visit; the slices of key visits[v] are those from bounds[v] up to bounds[v + 1]."""
         inserted, parts, spans = self._to_insert(partials), self._parts, (bounds[:-1], bounds[1:])
         if self.divisible:
             self._deal(visits, spans)

@@ -70,7 +70,7 @@ class TrailState:
         self.visited = 0  # the number of keys that steps have visited
 
     def cut(self, table: pa.Table) -> Batch:
-        """Cut rows into distinct times; changes nothing."""
+        """Cut rows into distinct times.  The state stays as it is."""
         read, threads = table.select([f.name for f in self._plan.schema]), threads_for(table)
         given = batch_in_order(self._plan, read, threads)
         rows, times = given.rows, given.times

@@ -297,7 +297,7 @@ def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1, *, weight: int 
 
 
 def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int, weight: int) -> Ordered:
-    """The same, from the keys and times of its rows."""
+    """Put the rows of a table, whose keys and times are known, in order of key and time."""
     if plan.query.tie is None and read.finer is None and read.in_time:
         found = _in_time(table, read, threads)
         if found is not None:

@@ -47,7 +47,7 @@ def cut_rows(
 
 
 def blocks(first: int, last: int, rows: int = BLOCK) -> Iterator[slice]:
-    """Blocks of a range of rows, each with the first of the next."""
+    """Cut a range of rows into blocks; each includes the first row of the next block."""
     return (slice(i, min(i + rows + 1, last)) for i in range(first, last, rows))
 
 
