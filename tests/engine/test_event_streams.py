@@ -423,3 +423,32 @@ def test_errors_of_an_operator(window: Any, mode: Any) -> None:
         [s.push(batch) for batch in batches]
     with pytest.raises(RuntimeError, match="CombineFailed stopped this stream"):
         s.push({"t": [1], "v": [1], "b": [True], "i": [1]})
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("odd", "kind"),
+    [(2**62, pa.timestamp("s")), (2**61, pa.timestamp("ms")), (2**30, pa.date32())],
+    ids=str,
+)
+@pytest.mark.parametrize("stored", [False, True], ids=["in memory", "in a store"])
+@pytest.mark.parametrize("window", [TRAILING[0], sash.rows(3), TICKS[0], SESSIONS[0]], ids=repr)
+def test_a_value_that_cannot_be_read_is_late(
+    window: Any, stored: bool, odd: int, kind: pa.DataType
+) -> None:
+    """A time or a date beyond all others is refused when it comes, and the stream goes on."""
+    own = {"store": sash.stores.memory(), "name": "s"} if stored else {}
+    q = query(window=window, select={"m": sash.collect("v")})
+    s = q.stream(lateness=10, **own)
+
+    def batch(times: list[int], values: list[int]) -> pa.Table:
+        held = pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+        return pa.table({"t": times, "k": [1] * len(times), "v": held})
+
+    s.push(batch([1, 2], [1, odd]))
+    for at in (50, 51, 9_000_000):
+        s.push(batch([at], [2]))
+    assert s.counts["counted"] == 4
+    assert s.late["t"].to_pylist() == [2]
+    emitted = s.counts["emitted"] + s.close().num_rows
+    assert emitted > 0

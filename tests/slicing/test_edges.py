@@ -82,6 +82,32 @@ def test_a_union_with_a_huge_cycle_is_not_written_out() -> None:
         assert made.time(made.number(far)) <= far < made.time(made.number(far) + 3)
 
 
+def test_a_union_over_centuries_loses_no_edge() -> None:
+    made = Union((Periodic(2**52 + 1), Periodic(2**52 + 7)))
+    for last in range(390, 410):  # whatever the last edge of the list is
+        numbers = np.array([0, last])
+        at = made.time(numbers)
+        assert (made.number(at) >= numbers).all()
+        assert (made.number(at - 1) < numbers).all()
+        dense = np.append(np.arange(at[0], at[0] + 70_000), at[1] + np.arange(3))
+        assert (made.number(dense) == sum(part.number(dense) for part in made.parts)).all()
+        assert (made.start(dense) == np.max([p.start(dense) for p in made.parts], axis=0)).all()
+
+
+def test_a_union_of_sets_with_more_cuts_than_a_list_has() -> None:
+    size = 100_003
+    many = Periodic(size, tuple(range(size)), 5)
+    made = union(many, Periodic(70_001, (0, 3)))
+    assert isinstance(made, Union)
+    assert made.parts == (Periodic(1, (0,), 5), Periodic(70_001, (0, 3))), "edges at every time"
+    uneven = union(Periodic(size, tuple(range(size - 1))), Periodic(70_001, (0, 3)))
+    for each, parts in ((made, (many, made.parts[1])), (uneven, uneven.parts)):
+        for time in (-1, 0, size - 1, size, 123_456_789):
+            assert each.number(time) == sum(part.number(time) for part in parts)
+            assert each.start(time) == max(part.start(time) for part in parts)
+        assert each.start(np.array([size - 1, 7])).tolist() == [each.start(size - 1), each.start(7)]
+
+
 def test_the_edges_that_slices_have() -> None:
     assert edges_of(sliding(6, 2)) == Periodic(2, (0,), 0), "panes"
     assert edges_of(sliding(5, 2, offset=1)) == Periodic(2, (0, 1), 1), "pairs"

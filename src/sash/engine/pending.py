@@ -239,12 +239,18 @@ def refuses_no_row(plan: Plan) -> bool:
     operators over plain columns, without a condition."""
     if any(group.conditions for group in plan.groups):
         return False
-    kinds = [value_type(f.type) for f in plan.schema]
+    query = plan.query
+    read = {name for chosen in query.select.values() for name in chosen.columns}
+    # the intake has read the time of each row already
+    kinds = [value_type(f.type) for f in plan.schema if f.name != query.time or f.name in read]
     return all(map(_plain, kinds)) and all(_refuses_none(g.operator) for g in plan.groups)
 
 
 def _plain(kind: pa.DataType) -> bool:
-    """True for types of which every value can be read and put in order."""
+    """True for types of which every value can be read and put in order.  Times in seconds or
+    milliseconds may lie beyond int64 microseconds, and dates beyond those of Python."""
     t = pa.types
+    if t.is_timestamp(kind):
+        return kind.unit in ("us", "ns")
     tests = (t.is_signed_integer, t.is_float32, t.is_float64, t.is_boolean, t.is_string)
-    return any(test(kind) for test in (*tests, t.is_large_string, t.is_date32, t.is_timestamp))
+    return any(test(kind) for test in (*tests, t.is_large_string))

@@ -35,7 +35,8 @@ __all__ = [
     "to_bytes",
 ]
 
-_KIND = "Stream 6"
+_KIND = "Stream 7"
+_OLDER = {f"Stream {version}" for version in range(1, 7)}
 
 
 def to_bytes(stream: Stream, *, state: bool = True) -> bytes:
@@ -125,7 +126,7 @@ def check_bytes(data: Any) -> None:
 def opened(data: bytes) -> tuple[dict[str, Any], Iterator[bytes]]:
     """The settings and progress in a stream's bytes, and the blobs that follow."""
     said, body = open_bytes(bytes(data))
-    if said[0] in ("Stream 1", "Stream 2", "Stream 3", "Stream 4", "Stream 5"):
+    if said[0] in _OLDER:
         raise ValueError("these bytes are of an older sash, whose streams this one cannot read")
     if said != [_KIND]:
         raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")

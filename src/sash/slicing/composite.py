@@ -205,4 +205,6 @@ class Composite:
 def _marks(cuts: Periodic, low: int, high: int) -> Any:
     """The edges in `[low, high)`, in readings of the clock."""
     begins = [low + (cuts.offset + cut - low) % cuts.cycle for cut in cuts.cuts]
-    return np.sort(np.concatenate([np.arange(b, high, cuts.cycle) for b in begins]))
+    # numpy computes the length of a range in floats, so not by the range's bounds
+    marks = [np.arange(-(-(high - b) // cuts.cycle)) * cuts.cycle + b for b in begins]
+    return np.sort(np.concatenate(marks))

@@ -167,7 +167,7 @@ class Union(Edges):
         """The start of the slice that holds a time: the last edge of any set at or before it."""
         cycles, firsts, _ = self._cuts
         times = np.asarray(time)
-        if times.size * len(cycles) <= _AT_ONCE:
+        if not np.ndim(time) or times.size * len(cycles) <= _AT_ONCE:
             since = ((times[..., None] - firsts) % cycles).min(axis=-1)
             return times - since if np.ndim(time) else int(times - since)
         listed = written_out(self, int(times.min()), int(times.max()), times.size // 4)
@@ -306,7 +306,15 @@ def union(*edges: Periodic) -> Periodic | Union:
         }
         offset = min(found)
         return Periodic(cycle, tuple(sorted(t - offset for t in found)), offset)
-    return Union(edges)
+    return Union(tuple(_regular(e) for e in edges))
+
+
+def _regular(edges: Periodic) -> Periodic:
+    """The same edges, with the same numbers: as cycles of one cut if all distances are equal."""
+    step, left = divmod(edges.cycle, len(edges.cuts))
+    if not left and edges.cuts == tuple(range(0, edges.cycle, step)):
+        return Periodic(step, (0,), edges.offset)
+    return edges
 
 
 def written_out(edges: Edges, low: int, high: int, most: int) -> Listed | None:
@@ -328,7 +336,11 @@ def written_out(edges: Edges, low: int, high: int, most: int) -> Listed | None:
     grid = gcd(*(n for cut in cuts for n in cut))
     cells = (high - begin) // grid + 1
     if cells > 4 * count:
-        marks = [np.arange(begin + first, high + 1, cycle) for cycle, first in cuts]
+        # not by the bounds of a range: numpy computes the length of one in floats
+        marks = [
+            np.arange((high - begin - first) // cycle + 1) * cycle + (begin + first)
+            for cycle, first in cuts
+        ]
         return Listed(np.unique(np.concatenate(marks)), grid, most)
     # a grid of few cells yields the edges in order, without sorting
     marked = np.zeros(cells, dtype=bool)

@@ -38,7 +38,7 @@ __all__ = ["STATE_VERSION", "Bucket", "Metrics", "about", "check_same", "travell
 
 _PROGRESS = b"progress"
 _BATCH_ID = "streaming.sql.batchId"
-STATE_VERSION = "3"
+STATE_VERSION = "4"
 _FRAME = 65_536  # rows that leave without waiting for others
 
 
