@@ -240,3 +240,23 @@ def test_state_levels_off_where_keys_stay(window: Any) -> None:
         s.push(pa.table(given))
         sizes.append(s._store.size())
     assert max(sizes[20:]) <= 1.2 * max(sizes[5:20])
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "window", [sash.tumbling(9), sash.trailing(9), sash.rows(3), sash.session(9)], ids=repr
+)
+def test_sums_and_means_know_one_zero(window: Any) -> None:
+    """A sum or a mean of -0.0 is 0.0, as on Spark, wherever values are added."""
+    select = {"mean": sash.mean("x"), "sum": sash.sum("x")}
+    query = sash.Query(time="t", window=window, select=select)
+    table = pa.table({"t": [1, 2], "x": [-0.0, -0.0]})
+    in_memory = query.stream()
+    stored = query.stream(store=sash.stores.memory(), name="s")
+    found = [query.run(table)]
+    for each in (in_memory, stored):
+        each.push(table)
+        found.append(each.close())
+    for one in found:
+        for name in select:
+            assert str(one[name].to_pylist()[-1]) == "0.0"

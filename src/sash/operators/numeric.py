@@ -204,7 +204,7 @@ def _any_sum(a: Any) -> Any:
 
 
 def _pair_mean(a: Any) -> Any:
-    return a[1] / a[0] if a[0] else None
+    return (a[1] + 0.0) / a[0] if a[0] else None  # one zero: -0.0 or not goes by how values met
 
 
 def _pair_sum(a: Any) -> Any:
