@@ -173,3 +173,61 @@ def test_portions_are_as_good_as_one_piece(
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     assert run(case, monkeypatch)[0] == whole
     assert not list(tmp_path.iterdir())
+
+
+class Both:
+    """The state of two buckets of a task; calls are of the state of the bucket `now`."""
+
+    def __init__(self) -> None:
+        self.each, self.now = (Handle(), Handle()), 0
+
+    def getMapState(self, *_: Any) -> Any:
+        def state() -> dict[Any, Any]:
+            return self.each[self.now].state
+
+        return SimpleNamespace(
+            getValue=lambda key: state().get(key),
+            updateValue=lambda key, value: state().__setitem__(key, value),
+            removeKey=lambda key: state().pop(key, None),
+        )
+
+    def registerTimer(self, at: int) -> None:
+        self.each[self.now].registerTimer(at)
+
+    def deleteTimer(self, at: int) -> None:
+        self.each[self.now].deleteTimer(at)
+
+
+def both(case: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The rows of the micro-batches of a large and a small bucket, of one processor or of two."""
+    q, mode, combines = CASES[case]
+    source, handle, mark, out = random.Random(case), Both(), 0, []
+    for number in range(7):
+        monkeypatch.setattr(sash.spark.micro_batch, "_batch_id", lambda at=number: at)
+        one = processor(q, mode, handle)
+        for bucket, keys in enumerate((400, 12)):
+            handle.now = bucket
+            rows = []
+            for i in range(source.choice((40, 80))):
+                late = source.choice((0, 0, 0, 2, 5))
+                at = (1000 + 3 * number - late + source.randrange(3)) * SECOND
+                key = f"{bucket}.{source.randrange(keys)}"
+                rows.append(
+                    {"t": at, "k": key, "n": source.randrange(1000), "id": 1000 * number + i}
+                )
+            plain = pa.schema([SCHEMA.field(0).with_type(pa.int64()), *list(SCHEMA)[1:]])
+            table = pa.Table.from_pylist(rows, schema=plain).cast(SCHEMA)
+            timers = SimpleNamespace(getCurrentWatermarkInMs=lambda at=mark: at)
+            step = one if shared else processor(q, mode, handle)
+            made = pd.concat(step.handleInputRows((bucket,), packed(q, table, combines), timers))
+            results = made[made["metric"].isna()].dropna(axis=1, how="all")
+            out.append(sorted(map(str, results.to_dict("records"))))
+        mark = max(mark, (1000 + 3 * number - 4) * 1000)
+    return out
+
+
+@pytest.mark.parametrize("case", ["final", "live", "rows"])
+def test_buckets_of_one_task(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The portions of a bucket are those of its own index, whatever bucket came before."""
+    in_portions(monkeypatch, 200 if case in BY_EVENTS else 30)
+    assert both(case, True, monkeypatch) == both(case, False, monkeypatch)

@@ -57,10 +57,11 @@ class _Piece:
 
 
 class Arrivals:
-    """The rows or slices of a bucket's micro-batch."""
+    """The rows or slices of a bucket's micro-batch; of so many `lanes`, each holds its share."""
 
-    def __init__(self, unpacker: Unpacker) -> None:
+    def __init__(self, unpacker: Unpacker, lanes: int = 1) -> None:
         self._unpacker = unpacker
+        self._most_bytes, self._chunk = _BYTES // lanes, _CHUNK // lanes
         self._held: list[_Piece] = []
         self._size = 0  # bytes that are held
         self._files: _Files | None = None
@@ -85,7 +86,7 @@ class Arrivals:
             self._rows += table.num_rows
         self._bytes += len(payload)
         self._size += len(payload)
-        if self._size > (_BYTES if self._files is None else _CHUNK):
+        if self._size > (self._most_bytes if self._files is None else self._chunk):
             self._spill()
 
     def close(self) -> None:
@@ -280,9 +281,11 @@ class _Files:
     def close(self) -> None:
         """Remove the files."""
         self._last = None
-        for writer in self._open.values():
-            writer.close()
-        self._folder.cleanup()
+        try:
+            for writer in self._open.values():
+                writer.close()
+        finally:
+            self._folder.cleanup()
 
 
 def _slots(number: int) -> tuple[int, int]:

@@ -232,8 +232,11 @@ class BundleWindows:
         """The portions of keys to process; see `Windows.ranges`."""
         span = arrivals.span() if arrivals is not None and self._live else None
         steps = self._lifecycle.ahead(progress, span and span[1], watermark)
-        step, windows = self._state.joint_step(steps)
-        due = step.due - step.fresh
+        step = self._state.joint_step(steps)
+        # the windows of a query's own size say which rows are emitted, however long other sizes are
+        queries = [plan.query for plan in self.made.plans.values()]
+        windows = sum(windows_held(query.aligned) for query in queries)
+        due = len(queries) * (step.due - step.fresh)
         return _ranges(self._state, arrivals, step, windows, due)
 
     def newest(self, progress: dict[str, Progress], arrivals: Arrivals) -> int | None:

@@ -48,7 +48,8 @@ def combinable(plan: Plan) -> bool:
     """
     operators = [group.operator for group in plan.groups]
     small = all(o.shape != "object" and words_of(o) <= _WORDS for o in operators)
-    return small and not plan.ordered
+    labelled = any(group.labelled for group in plan.groups)  # numbers mean nothing elsewhere
+    return small and not labelled and not plan.ordered
 
 
 @dataclass

@@ -9,7 +9,8 @@ may be in different buckets in different lanes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from ..engine.late import Late, Spanned
 from ..engine.lifecycle import Progress
 from ..engine.members import check_same_queries
 from ..engine.sizes import reach_of
+from ..query.query import Query
 from ..query.shared import Shared
 from ..stores.contract import Store
 from ..windows import Aligned
+from ..windows.contract import UTC
 from .arrivals import Arrivals
 from .bucket_windows import BundleWindows, EventWindows, Part
 from .buckets import for_stream
@@ -74,8 +77,14 @@ class SharedWindows:
                 made.append(members[0].unpacker)
             else:
                 schema = _some(self._work.schema, lane.travels)
-                made.append(Unpacker(schema, self._work.queries[lane.names[0]]))
+                made.append(Unpacker(schema, self._widest(lane.names)))
         return LaneArrivals(made)
+
+    def _widest(self, names: Sequence[str]) -> Query:
+        """The query whose clock can show all times that any of these queries can use: a calendar
+        can show fewer than UTC."""
+        queries = [self._work.queries[name] for name in names]
+        return next((query for query in queries if query.window.clock is UTC), queries[0])
 
     def in_portions(
         self, progress: dict[str, Progress], arrivals: LaneArrivals | None, watermark: int | None
@@ -131,13 +140,14 @@ class LaneArrivals:
         """Take in a value."""
         (lane,) = LANE.unpack_from(payload)
         if lane not in self.lanes:
-            self.lanes[lane] = Arrivals(self._unpackers[lane])
+            self.lanes[lane] = Arrivals(self._unpackers[lane], len(self._unpackers))
         self.lanes[lane].add(memoryview(payload)[LANE.size :])
 
     def close(self) -> None:
         """Let go of everything."""
-        for lane in self.lanes.values():
-            lane.close()
+        with ExitStack() as stack:
+            for lane in self.lanes.values():
+                stack.callback(lane.close)
 
 
 class SharedBucket(Bucket):

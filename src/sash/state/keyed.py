@@ -131,6 +131,7 @@ class KeyedTables:
         self, watermark: int | None, weight: float, coming: Callable[[], Coming]
     ) -> list[Among]:
         """The portions to visit at a watermark, for rows that weigh so much; see `portions`."""
+        self._root = None  # the store may be that of another bucket since the last batch
         children, reached = self._children(), _reached(watermark)
         held = children["bytes"].astype(np.float64) / _BYTES
         return portions(children, held, weight, coming, reached, reached)

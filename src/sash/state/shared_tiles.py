@@ -140,13 +140,11 @@ class SharedTiles(Tiles):
             for name, sight in self._sights.items()
         }
 
-    def joint_step(self, steps: Mapping[str, Step]) -> tuple[Step, int]:
-        """The steps of all queries as one, in numbers of joint windows, and how many of these hold
-        a slice."""
-        step, joint = joint_step(self._joint, list(self._asks_of(steps).values())), self._joint
+    def joint_step(self, steps: Mapping[str, Step]) -> Step:
+        """The steps of all queries as one, in numbers of joint windows."""
+        step = joint_step(self._joint, list(self._asks_of(steps).values()))
         step.again = any(one.again for one in steps.values())
-        at = joint.end(0)
-        return step, int(joint.last(at) - joint.first(at)) + 1
+        return step
 
     def _emitted(self, visit: Visit, name: str, one: Ask) -> Emitted:
         """The windows of a query that a step emits."""

@@ -142,6 +142,7 @@ class Tiles:
     ) -> list[Among]:
         """The portions to do a step in, for slices that weigh so much; see `portions`.  A slice is
         in so many windows, whose rows take memory too; 0 if they need not be counted."""
+        self._root = None  # the store may be that of another bucket since the last batch
         children = self._children()
         slices, keys = (children[name].astype(np.float64) for name in ("slices", "keys"))
         held = slices + keys
