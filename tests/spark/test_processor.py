@@ -385,7 +385,7 @@ def test_a_query_that_travels_is_the_same_query() -> None:
 
 
 def test_state_of_an_older_version_is_refused_by_its_version() -> None:
-    with pytest.raises(ValueError, match="state of version 1, and this sash reads 3"):
+    with pytest.raises(ValueError, match="state of version 1, and this sash reads 4"):
         check_same({"state version": "1", "functions": "Python 3.11: 12"}, {})
 
 
