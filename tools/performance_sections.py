@@ -42,8 +42,8 @@ Apart from the runner, because their code does not come with this project: DABA,
 FlatFIT beside their authors' C++ (≤ 0.9). By a window of 1,024 they take 0.14 to 0.84 of its time;
 by one of 2^20 operators of one's own take 0.12 to 0.63, `max` of DABA 0.53 and of DABA Lite 0.66,
 `sum` of DABA 0.66 and of DABA Lite 0.92 (missed), if the C++ makes a new array of answers too. If
-it writes into an array that it has, `max` and `sum` of DABA Lite take 1.4 and 1.6 of its time, those
-of DABA 0.8 and 0.9 (on a busy machine)
+it writes into an array that it has, `max` and `sum` of DABA Lite take 1.4 and 1.6 of its time,
+those of DABA 0.8 and 0.9 (on a busy machine)
 ([how it was measured](design.md#kernels-one-source-three-ways-to-run))."""
 
 _TABLES = ("run-tumbling-*", "run-random-60", "run-trailing")
