@@ -33,7 +33,7 @@ from .spark_saved import Saved, commit
 from .spark_sizes import shared, sizes
 from .spark_sql import sql
 from .spark_streams import batch, few_rows, many_keys, streaming
-from .spark_ways import large_batches, micro_batches, ways
+from .spark_ways import large_batches, micro_batches, random_order, ways
 
 HERE = Path(__file__).parent
 
@@ -43,6 +43,7 @@ PARTS: dict[str, Callable[[Bench, bool], Iterator[Line]]] = {
     "few-rows": few_rows,
     "batch": batch,
     "ways": ways,
+    "random-order": random_order,
     "large-batches": large_batches,
     "micro-batches": micro_batches,
     **BESIDE,

@@ -39,7 +39,7 @@ from ..windows import Aligned
 from ..windows.contract import UTC, Clock
 from .arithmetic import SPARK, in_range
 from .buckets import key_columns, sent_by
-from .combining import combinable, combined
+from .combining import COMBINED, combinable, combined
 from .native import Native, native_groups
 from .portions import AT_ONCE, Portions, windows_held
 from .results import result_fields, result_table
@@ -97,7 +97,7 @@ def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
             why = "the slices of a calendar are made by Python"
         raise ValueError(f"slices={slices!r} cannot be had for this query: {why}")
     if slices == "auto" and found.name in ("spark", "python"):
-        rows = rows_in_slices(df, query, _FEW)
+        rows = rows_in_slices(df, query, _FEW, COMBINED if found.name == "python" else None)
         if rows < _FEW:
             return Way("rows", f"a slice has {rows:.1f} rows of a sample")
         return Way(found.name, f"{found.why}, and a slice has {rows:.1f} rows of a sample")

@@ -34,9 +34,9 @@ from ..tables.order import in_time
 from .shipping import shipped
 from .types import arrow_schema, quoted
 
-__all__ = ["Cutter", "combinable", "combined", "joined_slices", "partials_from"]
+__all__ = ["COMBINED", "Cutter", "combinable", "combined", "joined_slices", "partials_from"]
 
-_ROWS = 262_144  # the rows that a task combines at a time
+COMBINED = 262_144  # the rows that a task combines at a time
 _WORDS = 80  # the most words of a partial: a larger one takes more bytes than its rows
 
 
@@ -158,7 +158,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         if batch.num_rows:
             held.append(batch)
             rows += batch.num_rows
-        if rows >= _ROWS:
+        if rows >= COMBINED:
             yield pa.Table.from_batches(held)
             held, rows = [], 0
     if held:

@@ -24,6 +24,7 @@ from ..windows.contract import UTC
 from .arithmetic import SPARK, in_range
 from .combining import partials_from
 from .native import Native, Words, answers_of, partials_of
+from .sampling import PLACE, TIME, rows_per_slice
 from .types import micros, quoted, time_from
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 _TIME, _SLICE, _AT = "time", "slice", "__sash_at"
-_FEW, _MANY = 16_384, 100_000  # rows of a sample
 
 
 def is_window(window: Aligned) -> bool:
@@ -116,23 +116,11 @@ def _usable_number(query: Query, time: Column) -> Column:
     return cast(Column, cuts_of(query.aligned).number(shown, SPARK))
 
 
-def rows_in_slices(df: DataFrame, query: Query, enough: float) -> float:
-    """The average number of rows per slice among the first rows of a table.  A small sample
-    suffices if it has `enough` rows per slice; else a larger one is read.
-
-    The small sample is collected, for which Spark reads only as many partitions as it needs.  The
-    large one would take too long that way: it comes as Arrow, for which Spark reads the first rows
-    of all partitions.  For a table of eight partitions, the small sample takes 0.12 s of processor
-    time, the large one 0.17 s, and a count by Spark 0.29 s."""
-    keys = [quoted(k) for k in query.by]
-    place = F.xxhash64(*keys, _usable_number(query, F.col(_AT)))
-    places = _with_time(df, query).select(place.alias("place"))
-    few = [row[0] for row in places.limit(_FEW).collect()]
-    found = len(few) / max(len(set(few)), 1)
-    if found >= enough or len(few) < _FEW:
-        return found
-    many = places.limit(_MANY).toArrow().column("place")
-    return len(many) / max(len(many.unique()), 1)
+def rows_in_slices(df: DataFrame, query: Query, enough: float, at_once: int | None = None) -> float:
+    """The average number of rows of a slice that a task meets (`sampling.rows_per_slice`)."""
+    place = F.xxhash64(*[quoted(k) for k in query.by], _usable_number(query, F.col(_AT)))
+    rows = _with_time(df, query).select(place.alias(PLACE), F.col(_AT).alias(TIME))
+    return rows_per_slice(rows, enough, at_once)
 
 
 def tumbled(df: DataFrame, plan: Plan, groups: list[list[Native]], result: StructType) -> DataFrame:
