@@ -570,3 +570,34 @@ def test_a_stream_comes_back_from_bytes_only() -> None:
     with pytest.raises(TypeError, match=r"comes back with its sash\.Query, not None"):
         Stream.from_bytes(q.stream().to_bytes(), None)  # type: ignore[arg-type]
     assert Stream.from_bytes(bytearray(q.stream().to_bytes()), q).counts["rows"] == 0
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", ["many values", "nulls"])
+def test_dictionaries_that_cannot_be_one(kind: str) -> None:
+    """Arrow unites neither dictionaries with nulls inside nor more values than an index counts."""
+
+    def text(first: int) -> pa.DictionaryArray:
+        items = [f"v{first + i}" for i in range(100)]
+        values = pa.array(items if kind == "many values" else [*items[:-1], None])
+        return pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), values)
+
+    words = pa.chunked_array([text(0), text(100)])
+    given = pa.table({"t": list(range(200)), "s": words, "more": words})
+    plain = given.select(["t"])
+    for name in ("s", "more"):
+        plain = plain.append_column(
+            name, pa.chunked_array([c.dictionary_decode() for c in words.chunks])
+        )
+    select = {"n": sash.count(), "least": sash.min("s")}
+    for window in (sash.tumbling(10), sash.trailing(5), sash.session(2)):
+        q = sash.Query(time="t", by=["s"], window=window, select=select)
+        assert q.run(given).to_pylist() == q.run(plain).to_pylist()
+        s = q.stream(lateness=5)
+        for _ in range(2):
+            s.push(given)
+        late = s.late
+        assert late.num_rows > 100
+        again = Stream.from_bytes(s.to_bytes(), q)
+        assert again.late.to_pylist() == late.to_pylist()
+        assert again.close() == s.close()

@@ -263,6 +263,21 @@ def test_changes_early_windows_and_nanoseconds(monkeypatch: pytest.MonkeyPatch) 
     same(firsts, nanos, monkeypatch)
 
 
+@pytest.mark.plain
+def test_nanoseconds_do_not_change_the_order_of_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One key's rows are in order of microseconds, those of all keys are not."""
+    nanos = [5, 4, 3, 2, 1, 5, 4, 3, 2, 1]
+    given = pa.table(
+        {
+            "t": pa.array([1_000 + n for n in nanos[:5]] + nanos[5:], pa.timestamp("ns")),
+            "c": [2] * 5 + [1] * 5,
+            "x": [0.1, 0.7, 1e9, -3.3, 0.3] * 2,
+        }
+    )
+    q = sash.Query(time="t", by=["c"], window=sash.tumbling(10), select={"sum": sash.sum("x")})
+    same(q, [given], monkeypatch)
+
+
 def test_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both cutting and stepping run in threads, over all memories."""
     started = []

@@ -139,7 +139,10 @@ def check_names(names: list[str]) -> None:
 
 def late_table(batch: pa.Table, late: Late, window: Spanned, time: pa.DataType) -> pa.Table:
     """The table of a batch's late rows, with the reason and the missed windows of each."""
-    made = batch.take(pa.array(late.rows)).replace_schema_metadata(None)
+    there = np.zeros(batch.num_rows, dtype=bool)
+    there[late.rows] = True
+    # not `take`, which unites the dictionaries of all chunks, and so may fail
+    made = batch.filter(pa.array(there)).replace_schema_metadata(None)
     start, end = late.spans(window, time)
     added = (pa.array(late.reasons, pa.string()), pa.array(late.missed), start, end)
     for name, column in zip(ADDED, added, strict=True):

@@ -73,10 +73,11 @@ class ForestState(State):
 
     def _order(self, times: Array, finer: Array | None) -> Array | None:
         """The order of the rows by time; None if they are in order.  If the order of events within
-        a slice does not matter, the order by slice, because small numbers are quickly sorted."""
-        if self._plan.ordered or rise(times):
+        a slice does not matter, the order by slice, because small numbers are quickly sorted; the
+        events of a slice then stay as they came, whether or not all rows are in order of time."""
+        if self._plan.ordered:
             return in_time(times, finer)
-        return in_time(self._edges.number(times))
+        return None if rise(times) else in_time(self._edges.number(times))
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget the slices that no open window holds.

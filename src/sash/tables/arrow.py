@@ -119,10 +119,17 @@ _WITHOUT_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.larg
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
+    """A column as one array.  It has plain values if the dictionaries of its chunks cannot be one:
+    Arrow does not unite dictionaries with nulls inside, nor more values than their indices count.
+    """
     if column.num_chunks == 1:
         return column.chunk(0)  # combining would copy it
-    made = column.combine_chunks()
+    try:
+        made = column.combine_chunks()
+    except pa.ArrowInvalid:
+        if not pa.types.is_dictionary(column.type):
+            raise
+        made = pa.concat_arrays([chunk.dictionary_decode() for chunk in column.chunks])
     return made if isinstance(made, pa.Array) else pa.array([], type=made.type)
 
 
@@ -272,6 +279,11 @@ def to_ipc(table: pa.Table) -> bytes:
 
 
 def from_ipc(data: bytes) -> pa.Table:
-    """Read a table from the bytes of `to_ipc`; each column is one chunk."""
+    """Read a table from the bytes of `to_ipc`; each column is one chunk, unless the dictionaries
+    of its chunks cannot be one."""
     with pa.ipc.open_stream(data) as reader:
-        return reader.read_all().combine_chunks()
+        made = reader.read_all()
+    try:
+        return made.combine_chunks()
+    except pa.ArrowInvalid:
+        return made
