@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -24,6 +25,7 @@ import sash.state.keyed
 from sash.engine.bundles import bundle_alone
 from sash.spark.buckets import PAYLOAD
 from sash.spark.packer import Packer
+from sash.spark.payloads import Buckets, Unpacker, packed_rows
 from sash.spark.processor import METRICS
 from sash.state import portions
 
@@ -231,3 +233,28 @@ def test_buckets_of_one_task(case: str, monkeypatch: pytest.MonkeyPatch) -> None
     """The portions of a bucket are those of its own index, whatever bucket came before."""
     in_portions(monkeypatch, 200 if case in BY_EVENTS else 30)
     assert both(case, True, monkeypatch) == both(case, False, monkeypatch)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5, 100])
+def test_lanes_share_the_files_that_are_open(
+    lanes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A process may have 1,024 files, more than a hundred lanes with 64 files each."""
+    q = query(SLIDING)
+    table = pa.table({"t": range(5000), "k": [f"{i}" for i in range(5000)], "n": range(5000)})
+    table = table.cast(pa.schema([SCHEMA.field(name) for name in table.column_names]))
+    buckets = Buckets(np.zeros(1, dtype=np.int32))
+    (value,) = packed_rows(q, table, buckets).column(PAYLOAD).to_pylist()
+    monkeypatch.setattr(sash.spark.arrivals, "_BYTES", 1)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    each = [sash.spark.arrivals.Arrivals(Unpacker(table.schema, q), lanes) for _ in range(lanes)]
+    for lane in each:
+        lane.add(value)
+    assert lanes / 2 <= len(list(tmp_path.glob("*/*"))) <= max(lanes, 64)
+    for lane in each:
+        lane.coming()
+        parts = [lane.among(slots) for slots in ((0, 9), (10, 99), (100, 255))]
+        assert all(isinstance(part, pa.Table) and part.num_rows for part in parts)
+        assert pa.concat_tables(parts).sort_by("t").equals(table)
+        lane.close()
+    assert not list(tmp_path.iterdir())

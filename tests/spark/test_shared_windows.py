@@ -34,7 +34,7 @@ from sash.spark.payloads import sliced_plan
 from sash.spark.processor import Lane, SharedOutput, SharedWork
 from sash.spark.shared_bucket import SharedWindows
 
-from .test_shared import QUERIES
+from .test_shared import QUERIES, query
 from .test_streaming import events
 
 pytestmark = pytest.mark.plain
@@ -71,6 +71,11 @@ def test_generated_sets(seed: int, combining: Any) -> None:
     if combining == "always":
         del queries["session"]
     compare(queries, "final", combining, seed=seed)
+
+
+def test_ticks_beside_a_query_of_other_columns() -> None:
+    ticks = sash.window(keep=sash.delta("i", 40), every="2 seconds")
+    compare({"ticks": query(ticks), "slow": QUERIES["slow"]}, "final", "never", seed=4)
 
 
 @pytest.mark.parametrize("mode", ["final", "live"])

@@ -87,7 +87,9 @@ class StoredEvents:
         the store has not changed."""
         stream = self._stream
         stream._progress = progress
-        given = stream._schema.empty_table() if batch is None else batch
+        known = stream._schema
+        # beside other queries, rows have the columns of all of them
+        given = known.empty_table() if batch is None else batch.select(known.names)
         return stream._admit(given, {}, watermark=watermark, among=among)
 
     def next_visit(self) -> int | None:

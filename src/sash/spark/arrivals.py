@@ -29,7 +29,9 @@ __all__ = ["Arrivals"]
 
 _BYTES = 64 << 20  # that are held
 _CHUNK = 16 << 20  # that are written at a time
-_FILES = 64  # each with the rows of some slots of the index's root
+#: Files, each with the rows of some slots of the index's root, and as many with slices.  Lanes
+#: share them, because they are open at the same time.
+_FILES = 64
 _SAMPLE = 8192  # rows that say how many keys there are
 _MARKS = 20  # bits of a hash that tell keys apart
 _NEWEST = 64  # rows of a value among which the newest that counts is, most often
@@ -62,6 +64,7 @@ class Arrivals:
     def __init__(self, unpacker: Unpacker, lanes: int = 1) -> None:
         self._unpacker = unpacker
         self._most_bytes, self._chunk = _BYTES // lanes, _CHUNK // lanes
+        self._most_files = max(1, _FILES >> (lanes - 1).bit_length())
         self._held: list[_Piece] = []
         self._size = 0  # bytes that are held
         self._files: _Files | None = None
@@ -224,7 +227,7 @@ class Arrivals:
     def _spill(self) -> None:
         """Write what is held to files."""
         if self._files is None:
-            self._files = _Files()
+            self._files = _Files(self._most_files)
         held, self._held, self._size = self._held, [], 0
         while held:
             self._files.write(self._in_slots(held.pop(0)))
@@ -238,17 +241,19 @@ def _sorted(table: pa.Table, slots: Array, counts: Array, *, sliced: bool) -> _P
 
 
 class _Files:
-    """Rows and slices in files, each with those of some slots."""
+    """Rows and slices in files, each with those of some slots; so many files of each, which is a
+    power of two."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: int) -> None:
+        self._files = files
         self._folder = TemporaryDirectory(prefix="sash-", dir=local_folder())
         self._open: dict[tuple[int, bool], Any] = {}
         self._last: tuple[int, list[tuple[bool, pa.Table]]] | None = None  # that was read
 
     def write(self, piece: _Piece) -> None:
         """Write rows or slices in order of slots."""
-        for number in range(_FILES):
-            table = piece.among(_slots(number))
+        for number in range(self._files):
+            table = piece.among(self._slots(number))
             if not table.num_rows:
                 continue
             key = number, piece.sliced
@@ -262,11 +267,11 @@ class _Files:
         for writer in self._open.values():
             writer.close()
         first, last = among or (0, SLOTS - 1)
-        for number in range(first * _FILES // SLOTS, last * _FILES // SLOTS + 1):
+        for number in range(first * self._files // SLOTS, last * self._files // SLOTS + 1):
             if self._last is None or self._last[0] != number:
                 self._last = None
                 self._last = number, list(self._tables(number))
-            yield _slots(number), self._last[1]
+            yield self._slots(number), self._last[1]
 
     def _tables(self, number: int) -> Iterator[tuple[bool, pa.Table]]:
         for sliced in (False, True):
@@ -278,6 +283,11 @@ class _Files:
     def _path(self, number: int, sliced: bool) -> Path:
         return Path(self._folder.name) / f"{number}-{'slices' if sliced else 'rows'}"
 
+    def _slots(self, number: int) -> tuple[int, int]:
+        """The first and the last slot of a file's keys."""
+        each = SLOTS // self._files
+        return number * each, (number + 1) * each - 1
+
     def close(self) -> None:
         """Remove the files."""
         self._last = None
@@ -285,10 +295,5 @@ class _Files:
             for writer in self._open.values():
                 writer.close()
         finally:
+            self._open = {}  # only this closes the files
             self._folder.cleanup()
-
-
-def _slots(number: int) -> tuple[int, int]:
-    """The first and the last slot of a file's keys."""
-    each = SLOTS // _FILES
-    return number * each, (number + 1) * each - 1
