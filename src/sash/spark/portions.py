@@ -60,7 +60,7 @@ class Portions:
                 yield from self._from_files(held, rest, level)
                 return
         if held:
-            yield from self._cut(pa.Table.from_batches(held))
+            yield from self._cut(_taken(held))
 
     def _cut(self, table: pa.Table) -> Iterator[pa.Table]:
         """Cut rows in memory by their keys, so that each portion has a bounded number of windows.
@@ -76,6 +76,7 @@ class Portions:
         if portions == 1:
             yield table
         else:
+            table = table.combine_chunks()  # `take` goes through all chunks, for each portion
             for _, part in _parts(table, (hashes % np.uint64(portions)).astype(np.uint16)):
                 yield part
 
@@ -93,8 +94,7 @@ class Portions:
                     opened.enter_context(pa.ipc.new_stream(str(path), schema)) for path in paths
                 ]
                 while held:
-                    table = pa.Table.from_batches(held)
-                    held.clear()
+                    table = _taken(held)
                     of = (self._hashes(table) >> shift).astype(np.uint16) % (1 << _BITS)
                     for number, part in _parts(table, of):
                         files[number].write_table(part)
@@ -129,6 +129,13 @@ def windows_held(window: Aligned) -> int:
     """How many windows hold one time."""
     at = window.start(0)
     return int(window.last(at) - window.first(at)) + 1
+
+
+def _taken(held: list[pa.RecordBatch]) -> pa.Table:
+    """A table of batches, which are taken out of the list."""
+    table = pa.Table.from_batches(held)
+    held.clear()
+    return table
 
 
 def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
