@@ -127,6 +127,18 @@ def test_the_state_of_a_full_window_is_what_is_said_before() -> None:
     assert 0.5 <= found.measured.most_bytes / found.kept.bytes <= 2
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize(("mode", "span"), [("final", 20), ("live", 50)])
+def test_a_live_trailing_stream_keeps_the_times_of_its_lateness_too(mode: Any, span: int) -> None:
+    """An event every second: there is an entry for each second that is said to be kept."""
+    sample = pa.table({"t": [i * 1_000_000 for i in range(200)]})
+    q = sash.Query(time="t", window=sash.trailing("20 s"), select={"n": sash.count()})
+    found = q.stream(lateness="30 s", mode=mode).explain(data=sample, batch=1)
+    assert found.measured is not None
+    assert f"each distinct time of the last {span} seconds" in found.kept.words
+    assert span <= found.measured.most_entries <= span + 1
+
+
 # Which way, and why
 
 

@@ -53,7 +53,7 @@ def explain_stream(
         given = schema_of(schema) if sample is None else sample.schema
         plan = make_plan(query, given, labelled=True)
     check("Query.stream", Asked(query, plan, mode, early))
-    kept = kept_by_stream(query, plan, lateness)
+    kept = kept_by_stream(query, plan, lateness, mode)
     made = Explanation(
         query_text(query),
         f"Query.stream, batch by batch, mode={mode!r}, lateness={duration_text(lateness)!r}",
@@ -174,7 +174,7 @@ def _when(window: Window, mode: str) -> Step:
     return Step("rows are emitted when the watermark has passed them", "mode='final'")
 
 
-def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
+def kept_by_stream(query: Query, plan: Plan | None, lateness: int, mode: Mode) -> Kept:
     """The state that a stream keeps for each key."""
     window, kind = query.window, Stream._for(query)
     if kind is SessionStream:
@@ -199,6 +199,8 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
         older = max((span for span in spans if span is not None), default=None)
     if older is None:
         return kept_text(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
+    if mode == "live":  # events are inserted at once, and a late one has a window of its own
+        older += lateness
     before = ", and one of all before" if lasts else ""
     held = f"a partial for each distinct time of the last {duration_text(older)}{before}"
     return kept_text(plan, "time", None, f"{held}; {waiting}")
