@@ -255,6 +255,32 @@ def test_a_lateness_that_keeps_much_state_is_warned_of() -> None:
     assert not q.stream(lateness="30 seconds").explain().warnings
 
 
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        (sash.trailing("1 minute"), "events of the last 1 day, where windows hold those of 1 minu"),
+        (sash.window(keep="1 minute", every=sash.rows(5)), "windows hold those of 1 minute"),
+        (sash.session("1 minute"), "time of the last 1 day, where sessions need those of 1 minute"),
+    ],
+    ids=repr,
+)
+def test_a_lateness_that_is_longer_than_windows_that_events_make(window: Any, text: str) -> None:
+    q = query(window)
+    found = q.stream(lateness="1 day").explain()
+    assert warned(found, "a lateness of 1 day keeps")
+    assert warned(found, text)
+    assert not q.stream(lateness="30 seconds").explain().warnings
+    assert not q.stream().explain().warnings
+
+
+def test_windows_without_a_length_and_longer_sizes_are_not_compared_with_the_lateness() -> None:
+    for window in (sash.lifetime(), sash.rows(3), sash.session("i")):
+        assert not query(window).stream(lateness="1 day").explain().warnings
+    select = {"n": sash.count(), "week": sash.count().over("7 days")}
+    q = sash.Query(time="t", window=sash.trailing("1 minute"), select=select)
+    assert not q.stream(lateness="1 day").explain().warnings
+
+
 def test_python_objects_are_warned_of() -> None:
     q = query(sash.tumbling(5), "objects", tie="n")
     found = query(sash.tumbling(5), "objects").stream().explain(SAMPLE)
