@@ -23,6 +23,7 @@ BY_EVENTS = [
     sash.trailing("9 seconds", exclude="row"),
     sash.trailing("9 seconds", exclude="ties"),
     sash.lifetime(),
+    sash.lifetime(exclude="row"),
     sash.session("3 seconds"),
     sash.window(keep=sash.rows(4), every="2 seconds"),
 ]
@@ -137,6 +138,16 @@ def test_a_live_trailing_stream_keeps_the_times_of_its_lateness_too(mode: Any, s
     assert found.measured is not None
     assert f"each distinct time of the last {span} seconds" in found.kept.words
     assert span <= found.measured.most_entries <= span + 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("exclude", [None, "row", "ties"])
+def test_a_lifetime_keeps_one_partial_a_key(exclude: Any) -> None:
+    found = query(sash.lifetime(exclude=exclude)).stream().explain(data=SAMPLE, batch=40)
+    assert found.kept.entries == 1
+    assert "one partial a key" in found.kept.words
+    assert found.measured is not None
+    assert found.measured.most_entries <= len(set(SAMPLE["k"].to_pylist()))
 
 
 # Which way, and why

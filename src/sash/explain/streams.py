@@ -198,7 +198,7 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int, mode: Mode) -
         spans = [window.of_length(size).keeps.older for size in query.sizes.values()]
         older = max((span for span in spans if span is not None), default=None)
     if older is None:
-        return kept_text(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
+        return _settled(plan, waiting)
     if mode == "live":  # events are inserted at once, and a late one has a window of its own
         older += lateness
     before = ", and one of all before" if lasts else ""
@@ -237,7 +237,13 @@ def _driven(window: Window, plan: Plan | None, lateness: int) -> Kept:
         return kept_text(
             plan, "event", keeps.rows, f"the last {many} a key, a partial each; {waiting}"
         )
+    if isinstance(keeps, Span) and keeps.older is None:
+        return _settled(plan, waiting)
     return kept_text(plan, "event", None, f"a partial for each event that is kept; {waiting}")
+
+
+def _settled(plan: Plan | None, waiting: str) -> Kept:
+    return kept_text(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
 
 
 def _waiting(lateness: int) -> str:
