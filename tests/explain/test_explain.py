@@ -83,6 +83,18 @@ def test_a_live_stream_too(window: Any, mode: Any) -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("late", [0, 300])
+def test_live_windows_that_are_far_more_than_events(late: int) -> None:
+    """Nearly all combines are those of the rows."""
+    sample = pa.table({"t": [(i * 7919) % 4000 for i in range(300)]}).sort_by("t")
+    q = sash.Query(time="t", window=sash.sliding(1000, 1), select={"n": sash.count()})
+    found = q.stream(lateness=late, mode="live").explain(data=sample, batch=30)
+    assert found.measured is not None
+    assert found.measured.rows > 10 * found.measured.events
+    assert 0.5 <= ratio(found, "combines") <= 2
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("window", BY_EVENTS, ids=repr)
 def test_a_stream_of_windows_that_events_make_is_near_what_is_expected(window: Any) -> None:
     found = query(window).stream(lateness="3 seconds").explain(data=SAMPLE, batch=40)
