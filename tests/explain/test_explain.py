@@ -23,6 +23,7 @@ BY_EVENTS = [
     sash.trailing("9 seconds", exclude="row"),
     sash.trailing("9 seconds", exclude="ties"),
     sash.lifetime(),
+    sash.lifetime(exclude="row"),
     sash.session("3 seconds"),
     sash.window(keep=sash.rows(4), every="2 seconds"),
 ]
@@ -82,6 +83,18 @@ def test_a_live_stream_too(window: Any, mode: Any) -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("late", [0, 300])
+def test_live_windows_that_are_far_more_than_events(late: int) -> None:
+    """Nearly all combines are those of the rows."""
+    sample = pa.table({"t": [(i * 7919) % 4000 for i in range(300)]}).sort_by("t")
+    q = sash.Query(time="t", window=sash.sliding(1000, 1), select={"n": sash.count()})
+    found = q.stream(lateness=late, mode="live").explain(data=sample, batch=30)
+    assert found.measured is not None
+    assert found.measured.rows > 10 * found.measured.events
+    assert 0.5 <= ratio(found, "combines") <= 2
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("window", BY_EVENTS, ids=repr)
 def test_a_stream_of_windows_that_events_make_is_near_what_is_expected(window: Any) -> None:
     found = query(window).stream(lateness="3 seconds").explain(data=SAMPLE, batch=40)
@@ -125,6 +138,28 @@ def test_the_state_of_a_full_window_is_what_is_said_before() -> None:
     assert found.kept.bytes is not None
     assert found.measured.most_entries == found.kept.entries
     assert 0.5 <= found.measured.most_bytes / found.kept.bytes <= 2
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(("mode", "span"), [("final", 20), ("live", 50)])
+def test_a_live_trailing_stream_keeps_the_times_of_its_lateness_too(mode: Any, span: int) -> None:
+    """An event every second: there is an entry for each second that is said to be kept."""
+    sample = pa.table({"t": [i * 1_000_000 for i in range(200)]})
+    q = sash.Query(time="t", window=sash.trailing("20 s"), select={"n": sash.count()})
+    found = q.stream(lateness="30 s", mode=mode).explain(data=sample, batch=1)
+    assert found.measured is not None
+    assert f"each distinct time of the last {span} seconds" in found.kept.words
+    assert span <= found.measured.most_entries <= span + 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("exclude", [None, "row", "ties"])
+def test_a_lifetime_keeps_one_partial_a_key(exclude: Any) -> None:
+    found = query(sash.lifetime(exclude=exclude)).stream().explain(data=SAMPLE, batch=40)
+    assert found.kept.entries == 1
+    assert "one partial a key" in found.kept.words
+    assert found.measured is not None
+    assert found.measured.most_entries <= len(set(SAMPLE["k"].to_pylist()))
 
 
 # Which way, and why
@@ -241,6 +276,32 @@ def test_a_lateness_that_keeps_much_state_is_warned_of() -> None:
     found = q.stream(lateness="1 day").explain()
     assert warned(found, "keeps 86,460 slices a key, where windows need 60")
     assert not q.stream(lateness="30 seconds").explain().warnings
+
+
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        (sash.trailing("1 minute"), "events of the last 1 day, where windows hold those of 1 minu"),
+        (sash.window(keep="1 minute", every=sash.rows(5)), "windows hold those of 1 minute"),
+        (sash.session("1 minute"), "time of the last 1 day, where sessions need those of 1 minute"),
+    ],
+    ids=repr,
+)
+def test_a_lateness_that_is_longer_than_windows_that_events_make(window: Any, text: str) -> None:
+    q = query(window)
+    found = q.stream(lateness="1 day").explain()
+    assert warned(found, "a lateness of 1 day keeps")
+    assert warned(found, text)
+    assert not q.stream(lateness="30 seconds").explain().warnings
+    assert not q.stream().explain().warnings
+
+
+def test_windows_without_a_length_and_longer_sizes_are_not_compared_with_the_lateness() -> None:
+    for window in (sash.lifetime(), sash.rows(3), sash.session("i")):
+        assert not query(window).stream(lateness="1 day").explain().warnings
+    select = {"n": sash.count(), "week": sash.count().over("7 days")}
+    q = sash.Query(time="t", window=sash.trailing("1 minute"), select=select)
+    assert not q.stream(lateness="1 day").explain().warnings
 
 
 def test_python_objects_are_warned_of() -> None:

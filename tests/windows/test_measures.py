@@ -90,6 +90,16 @@ def test_names_and_fields() -> None:
         (lambda: sash.delta("v", 1, float("inf")), ValueError, "every is a number above 0"),
         (lambda: sash.punctuated(None), TypeError, "marks are in a column, given by its name"),
         (
+            lambda: sash.window(keep=sash.policies.at_most(3), every=sash.rows(1)),
+            TypeError,
+            r"keep is a duration, sash.rows\(n\), .* not <at_most\(3\) over count>",
+        ),
+        (
+            lambda: sash.window(keep="1 hour", every=2.5),
+            TypeError,
+            r"every is a duration, sash.rows\(n\), .* not 2.5",
+        ),
+        (
             lambda: sash.window(keep=sash.trailing(3), every=sash.rows(1)),
             TypeError,
             r"keep is a duration, sash\.rows\(n\)",

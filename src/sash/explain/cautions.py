@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..engine.supported import Place
 from ..query.plan import Plan
 from ..query.query import Query
-from ..windows.contract import Aligned
+from ..windows import Trailing
+from ..windows.contract import Aligned, Driven, Merging, Span
 from ..windows.durations import duration_text
 from .partials import in_query
 from .sizes import slices_between
@@ -68,8 +69,10 @@ def _tie(query: Query, plan: Plan | None, place: Place) -> str:
 def _late(query: Query, lateness: int) -> str:
     """Warn that a stream keeps much state only for late events."""
     window = query.window
-    if not lateness or not isinstance(window, Aligned):
+    if not lateness:
         return ""
+    if not isinstance(window, Aligned):
+        return _late_by_events(query, lateness)
     need = slices_between(window, window.cycle.longest)
     kept = slices_between(window, window.cycle.longest + lateness)
     if kept < _MUCH * need + 1:
@@ -78,6 +81,38 @@ def _late(query: Query, lateness: int) -> str:
         f"a lateness of {duration_text(lateness)} keeps {kept:,} slices a key, where windows need "
         f"{need:,}"
     )
+
+
+def _late_by_events(query: Query, lateness: int) -> str:
+    """The same for windows that events make, if they are a length of time."""
+    window = query.window
+    if isinstance(window, Merging):
+        gap = window.reach
+        if isinstance(gap, str) or gap + lateness < _MUCH * gap:
+            return ""
+        return (
+            f"a lateness of {duration_text(lateness)} keeps a partial for each distinct time of "
+            f"the last {duration_text(lateness)}, where sessions need those of "
+            f"{duration_text(gap)} at most"
+        )
+    longest = _longest(query)
+    if longest is None or longest + lateness < _MUCH * longest:
+        return ""
+    return (
+        f"a lateness of {duration_text(lateness)} keeps all events of the last "
+        f"{duration_text(lateness)}, where windows hold those of {duration_text(longest)}"
+    )
+
+
+def _longest(query: Query) -> int | None:
+    """The length of the longest window that ends at an event; None if a window has no length."""
+    window = query.window
+    if isinstance(window, Trailing):
+        lengths = query.sizes.values()
+        return None if None in lengths else max(n for n in lengths if n is not None)
+    if isinstance(window, Driven) and isinstance(window.keeps, Span):
+        return window.keeps.older
+    return None
 
 
 def _python(plan: Plan | None) -> list[str]:

@@ -85,14 +85,18 @@ def costs_of_stream(
     inside: float,
     late: float,
     together: float = 1.0,
+    older: bool = False,
 ) -> Costs:
     """Expected combines over a stream, whose state is a finger B-tree for each key.  A tree holds
     `held` entries, `inside` of them inside a window, and `late` of them newer than a late event;
-    `together` entries leave at once."""
+    `together` entries leave at once.  `older` says that a tree holds entries older than a window
+    when the window is answered."""
     if isinstance(window, Merging):
         return Costs(1, 0, 0, "about 1 an event: the parts of a session are folded")
     leaf = 16 if plan is None else max(leaf_entries(g.operator) for g in plan.groups)
     entry, row = _in_tree(leaf, held, inside, late, together)
+    if older and held >= leaf and isinstance(window, Aligned):
+        row = min(inside - 1, _range_in_tree(leaf, held))
     into = "its slice" if isinstance(window, Aligned) else "the partial of its time"
     tail = "" if late < 1 else ", more the later it comes"
     return Costs(
@@ -119,6 +123,12 @@ def _in_tree(
         return 1 + max(held - 1, 0.0) / leave + climbs, row
     entry = 2 + (0.9 * leaf - 2 + 1.25 * log2(held / leaf)) / leave
     return entry + climbs, min(row, 2.0)
+
+
+def _range_in_tree(leaf: int, held: float) -> float:
+    """Combines for a window whose ends both lie inside a tree, fitted to counts: parts of the two
+    leaves where the window ends, and of the nodes above these leaves."""
+    return 0.75 * leaf + 2 * log2(held / leaf)
 
 
 def by_pyramid(costs: Costs) -> Costs:

@@ -68,7 +68,9 @@ def measured_stream(
     inside = held - late
     if mode == "live":  # entries of a batch leave after all its windows are answered
         held += batch / max(keys, 1) * expected.entries / max(expected.events, 1) / 2
-    costs = costs_of_stream(query.window, plan, held=held, inside=inside, late=late)
+    costs = costs_of_stream(
+        query.window, plan, held=held, inside=inside, late=late, older=mode == "live"
+    )
     expected = dataclasses.replace(expected, combines=costs.combines(expected))
     measured = dataclasses.replace(measured, entries=expected.entries)
     pushes = -(-sample.num_rows // batch)

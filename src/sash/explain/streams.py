@@ -53,7 +53,7 @@ def explain_stream(
         given = schema_of(schema) if sample is None else sample.schema
         plan = make_plan(query, given, labelled=True)
     check("Query.stream", Asked(query, plan, mode, early))
-    kept = kept_by_stream(query, plan, lateness)
+    kept = kept_by_stream(query, plan, lateness, mode)
     made = Explanation(
         query_text(query),
         f"Query.stream, batch by batch, mode={mode!r}, lateness={duration_text(lateness)!r}",
@@ -61,7 +61,7 @@ def explain_stream(
         select_only(query) if plan is None else partials_of(plan),
         stream_steps(query, plan, mode),
         kept,
-        _costs(query.window, plan, kept, _late_slices(query.window, lateness)),
+        _costs(query.window, plan, kept, _late_slices(query.window, lateness), mode),
         cautions(query, plan, "Query.stream", lateness),
     )
     if query.several and isinstance(query.window, Aligned):
@@ -114,11 +114,12 @@ def in_records(made: Explanation, query: Query, where: str, batch: str) -> Expla
     )
 
 
-def _costs(window: Window, plan: Plan | None, kept: Kept, late: int) -> Costs:
+def _costs(window: Window, plan: Plan | None, kept: Kept, late: int, mode: Mode) -> Costs:
     """The expected combines if windows are full; if events decide how many entries a window has,
     for a tree of one leaf."""
     held = 16 if kept.entries is None or kept.entry == "key" else kept.entries
-    return costs_of_stream(window, plan, held=held, inside=held - late, late=late)
+    older = mode == "live"  # late events may change windows before
+    return costs_of_stream(window, plan, held=held, inside=held - late, late=late, older=older)
 
 
 def stream_steps(query: Query, plan: Plan | None, mode: str) -> tuple[Step, ...]:
@@ -174,7 +175,7 @@ def _when(window: Window, mode: str) -> Step:
     return Step("rows are emitted when the watermark has passed them", "mode='final'")
 
 
-def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
+def kept_by_stream(query: Query, plan: Plan | None, lateness: int, mode: Mode) -> Kept:
     """The state that a stream keeps for each key."""
     window, kind = query.window, Stream._for(query)
     if kind is SessionStream:
@@ -198,7 +199,9 @@ def kept_by_stream(query: Query, plan: Plan | None, lateness: int) -> Kept:
         spans = [window.of_length(size).keeps.older for size in query.sizes.values()]
         older = max((span for span in spans if span is not None), default=None)
     if older is None:
-        return kept_text(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
+        return _settled(plan, waiting)
+    if mode == "live":  # events are inserted at once, and a late one has a window of its own
+        older += lateness
     before = ", and one of all before" if lasts else ""
     held = f"a partial for each distinct time of the last {duration_text(older)}{before}"
     return kept_text(plan, "time", None, f"{held}; {waiting}")
@@ -235,7 +238,13 @@ def _driven(window: Window, plan: Plan | None, lateness: int) -> Kept:
         return kept_text(
             plan, "event", keeps.rows, f"the last {many} a key, a partial each; {waiting}"
         )
+    if isinstance(keeps, Span) and keeps.older is None:
+        return _settled(plan, waiting)
     return kept_text(plan, "event", None, f"a partial for each event that is kept; {waiting}")
+
+
+def _settled(plan: Plan | None, waiting: str) -> Kept:
+    return kept_text(plan, "key", 1, f"one partial a key, of all that is settled; {waiting}")
 
 
 def _waiting(lateness: int) -> str:

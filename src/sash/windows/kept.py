@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .contract import Aligned, Change, Count, Driven, Fires, Keeps, Mark, Span, Ticked, Window
+from .contract import Aligned, Change, Count, Driven, Fires, Keeps, Mark, Span, Ticked
 from .delta import Delta
 from .durations import check_length, duration, duration_text
 from .punctuated import Punctuated
@@ -122,12 +122,13 @@ def _measure(given: Any, what: str) -> Span | Count | Change | Mark:
         return Change(given.column, given.size)
     if isinstance(given, Punctuated):
         return Mark(given.column)
-    if isinstance(given, Window):
+    try:
+        length = duration(given, what)
+    except TypeError:
         raise TypeError(
             f"{what} is a duration, sash.rows(n), sash.delta(column, x) or sash.punctuated(column),"
             f" not {given!r}"
-        )
-    length = duration(given, what)
+        ) from None
     check_length(length, "size" if what == "keep" else "slide")
     return Span(length, -1)
 
