@@ -343,21 +343,25 @@ class TreeWindow(Copyable):
 
     def _partials(self) -> Iterator[tuple[int, Any]]:
         """The times in order, each with its partial."""
+        for time, slot in self._slots():
+            yield time, self._core.peek(slot)
+
+    def _slots(self) -> Iterator[tuple[int, int]]:
+        """The times in order, each with the slot of its partial."""
         yield from self._walk(self._core.get(ROOT))
 
     def _child(self, n: int, i: int) -> int:
         width = self._core.width
         return self._core.peek_word(n + 2 + self._entries + width * (self._entries + 2) + i)
 
-    def _walk(self, n: int) -> Iterator[tuple[int, Any]]:
+    def _walk(self, n: int) -> Iterator[tuple[int, int]]:
         core = self._core
         count = self._count_of(n)
         leaf = core.peek_word(n + 1) & LEAF
         for i in range(count):
             if not leaf:
                 yield from self._walk(self._child(n, i))
-            partial = core.peek(n + 2 + self._entries + core.width * i)
-            yield core.peek_word(n + 2 + i), partial
+            yield core.peek_word(n + 2 + i), n + 2 + self._entries + core.width * i
         if not leaf:
             yield from self._walk(self._child(n, count))
 

@@ -39,6 +39,7 @@ from .turns import Turns, in_turn, in_turn_as_it_is
 
 if TYPE_CHECKING:
     from ..explain import Explanation
+    from .shared_stream import SharedStream
 
 __all__ = ["Stream"]
 
@@ -363,6 +364,24 @@ class Stream(ABC):
         from .snapshots import to_bytes
 
         return to_bytes(self)
+
+    def shared(self, name: str) -> SharedStream:
+        """Copy this stream into a shared stream, in which the query has this name; there, `add` and
+        `remove` let more queries come and go.  Push further batches into that one instead.
+
+        >>> import sash
+        >>> n = {"n": sash.count()}
+        >>> s = sash.Query(time="t", window=sash.sliding(20, 10), select=n).stream()
+        >>> s.push([{"t": 12}, {"t": 14}]).num_rows
+        0
+        >>> both = s.shared("long")
+        >>> both.add("short", sash.Query(time="t", window=sash.tumbling(10), select=n), "held")
+        >>> {name: table["n"].to_pylist() for name, table in both.push({"t": 20}).items()}
+        {'long': [2], 'short': [2]}
+        """
+        from .shared_start import shared_from
+
+        return shared_from(self, name)
 
     @in_turn
     def sync(self) -> None:

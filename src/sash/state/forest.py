@@ -493,8 +493,8 @@ class Forest:
         if isinstance(core, BufferCore):
             return [records.tobytes(), core.buffer[: core.get(TOP)].tobytes(), labelled]
         encode, parts = encoder(core.operator), []
-        for number, tree in self._trees():
-            for t, partial in tree:
+        for number, tree in self.trees():
+            for t, partial in tree._partials():
                 raw = encode(partial)
                 parts.append(struct.pack("<qqQ", number, t, len(raw)) + raw)
         return [records.tobytes(), b"".join(parts), labelled]
@@ -518,11 +518,14 @@ class Forest:
             times.append(t)
             partials.append(decode(memory[at - size : at]))
         self.make_room(len(saved) // RECORD)
-        visits, many = np.unique(np.array(numbers, dtype=np.int64), return_counts=True)
-        bounds = np.append(0, np.cumsum(many))
-        self._plant(visits, bounds, np.array(times, dtype=np.int64), partials)
+        self.plant(np.array(numbers, dtype=np.int64), np.array(times, dtype=np.int64), partials)
         for i in range(NEXT, len(saved), RECORD):
             self._records[i : i + RECORD - NEXT] = saved[i : i + RECORD - NEXT].tolist()
+
+    def plant(self, numbers: Array, times: Array, partials: Any) -> None:
+        """Insert slices of keys with these numbers, in order of number and time."""
+        visits, many = np.unique(numbers, return_counts=True)
+        self._plant(visits, np.append(0, np.cumsum(many)), times, partials)
 
     def _load_memory(self, words: Array) -> None:
         """Restore the words of a memory."""
@@ -537,24 +540,24 @@ class Forest:
         nothing = Step(opened=low, fresh=low, due=low, keep=low)
         self.step(nothing, visits, (bounds[:-1], bounds[1:]), starts, partials)
 
-    def _trees(self) -> Iterator[tuple[int, Iterator[tuple[int, Any]]]]:
+    def trees(self) -> Iterator[tuple[int, _Tree]]:
         """For each key with a tree in this memory, load the tree into the header, and yield the
-        key's number and the tree's times and partials."""
+        key's number and the tree."""
         tree, header = _Tree(self), self._core.header
         for number in range(len(self._records) // RECORD):
             root, left, right, count = self._records[RECORD * number : RECORD * number + 4]
             if root and self._records[RECORD * number + PART] == self.part:
                 header[ROOT], header[LEFT], header[RIGHT], header[COUNT] = root, left, right, count
-                yield number, tree._partials()
+                yield number, tree
 
     def _check(self) -> None:
         """Raise AssertionError if a tree is not sound, or a node is lost."""
         check = TreeCheck(_Tree(self))
         get = self._core.get
-        for _, entries in self._trees():
+        for _, tree in self.trees():
             check.depths.clear()
             check.node(get(ROOT), -(2**63) - 1, 2**63, left=True, right=True)
-            held = [t for t, _ in entries]
+            held = [t for t, _ in tree._slots()]
             assert held == sorted(set(held)), "times are out of order"
             assert len(held) == get(COUNT) > 0, "the count is wrong"
             assert check.fingers == [get(LEFT), get(RIGHT)], "a finger points elsewhere"
@@ -562,7 +565,7 @@ class Forest:
 
 
 class _Tree(TreeWindow):
-    """The tree in the header as a window, for `_check`."""
+    """The tree in the header as a window."""
 
     _fingers = 1
 
