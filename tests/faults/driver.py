@@ -50,6 +50,8 @@ STREAMS: dict[str, tuple[Any, Any]] = {
     ),
     "delta": (query(sash.delta("i", 200, every=100), ORDERED, "n"), "final"),
     "punctuated": (query(sash.punctuated("b"), ORDERED, "n"), "final"),
+    "lifetime": (query(sash.lifetime(), ORDERED, "n"), "final"),
+    "kept": (query(sash.window(keep="20 seconds", every=sash.rows(3)), ORDERED, "n"), "final"),
     "policy": (query(sash.policies.at_most_sum(2000, "i"), ORDERED, "n"), "final"),
 }
 LATENESS = "4 seconds"
