@@ -25,7 +25,7 @@ __all__ = ["PLACE", "TIME", "rows_per_slice"]
 #: The columns of a sampled table: a hash of a row's key and slice, and its time in microseconds.
 PLACE, TIME = "place", "time"
 
-_FEW, _MANY = 16_384, 100_000  # rows of a sample
+_FEW, _MANY = 4_096, 100_000  # rows of a sample
 _BLOCK = 4096  # rows of a sample whose order is looked at together
 #: Halves of a block in order of time differ by some 0.6 of the block's span, in random order by
 #: some 0.03.
@@ -39,10 +39,9 @@ def rows_per_slice(rows: DataFrame, enough: float, at_once: int | None = None) -
     """The average number of rows of a slice that a task meets, where it takes `at_once` rows at a
     time, or all of a partition.  A small sample suffices if it has `enough` rows per slice.
 
-    The small sample is collected, for which Spark reads only as many partitions as it needs.  The
-    large one would take too long that way: it comes as Arrow, for which Spark reads the first rows
-    of all partitions.  For a table of eight partitions, the small sample takes 0.12 s of processor
-    time, the large one 0.17 s."""
+    The small sample is collected, for which Spark reads only as many partitions as it needs: 50 ms
+    for 4,096 rows, 90 ms for 16,384.  The large one would take too long that way: it comes as
+    Arrow, for which Spark reads the first rows of all partitions."""
     few = [row[0] for row in rows.select(PLACE).limit(_FEW).collect()]
     found = len(few) / max(len(set(few)), 1)
     if found >= enough or len(few) < _FEW:
