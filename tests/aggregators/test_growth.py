@@ -409,6 +409,29 @@ def test_pages_behind_the_times_are_given_back_all(monkeypatch: pytest.MonkeyPat
     assert given == set(range(max(given) + 1))
 
 
+def test_pages_behind_many_times_are_given_back_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the eviction and the changes after it, so that none of them waits for all pages."""
+    given, give_back = list[int](), Span.give_back
+
+    def noted(span: Span, start: int, end: int) -> int:
+        given.append(end - start)
+        return give_back(span, start, end)
+
+    monkeypatch.setattr(Span, "give_back", noted)
+    piece, queue = timed_fifo.PIECE, timed_fifo.Queue()
+    queue.extend(np.arange(10 * piece))
+    queue.drop(10 * piece - 2)
+    queue.append(10 * piece)
+    queue.drop(1)
+    assert given == [piece] * 3
+    for time in range(100):
+        queue.append(10 * piece + 1 + time)
+    assert max(given) == piece
+    assert len(given) == 10
+    assert sum(given) > 10 * piece - timed_fifo.MUCH
+    assert queue.times().tolist() == list(range(10 * piece - 1, 10 * piece + 101))
+
+
 def test_restored_times_keep_the_capacity_of_the_aggregator() -> None:
     window = Timed(DabaLite(affine))
     window.bulk_insert(range(100), range(100))

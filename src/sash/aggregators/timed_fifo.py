@@ -27,12 +27,17 @@ from .timed import LEAST, MANY, as_time, as_times, check_rows, keep, late
 
 __all__ = ["Timed"]
 
+#: At most so many words of the span are given back at once: 512 KiB take some 50 µs.
+PIECE = 1 << 16
+
 
 class Queue:
     """Times in order: appended at the end, dropped from the front, always in one piece.
 
     A long queue goes forward through a span: pages come before its end and are given back behind
-    its start, and no time is moved until the span ends, after some thousand million times.
+    its start, and no time is moved until the span ends, after some thousand million times.  Each
+    change gives back one piece at the most, because the pages behind a bulk eviction would delay it
+    by milliseconds.
 
     >>> queue = Queue()
     >>> queue.extend(np.array([3, 5, 5, 8]))
@@ -47,7 +52,7 @@ class Queue:
         self._span: Span | None = None
         self._start = self._end = 0
         self._given = 0  # up to where pages of the span are given back
-        self._full = SMALLEST  # where the end must not be when a time is added
+        self._full = SMALLEST  # before a time is added here, there is work to do: `_make_room`
 
     def __copy__(self) -> Queue:
         made = Queue()
@@ -70,14 +75,14 @@ class Queue:
     def append(self, time: int) -> None:
         """Add one time."""
         if self._end >= self._full:
-            self._move(len(self) + 1)
+            self._make_room(1)
         self._cells[self._end] = time
         self._end += 1
 
     def extend(self, times: Array) -> None:
         """Add times."""
         if self._end + len(times) > self._full:
-            self._move(len(self) + len(times))
+            self._make_room(len(times))
         many = self._span is not None and times.nbytes >= LARGE
         if many:
             self._span.use_large_pages(True)  # type: ignore[union-attr]
@@ -91,16 +96,28 @@ class Queue:
         self._end -= n
 
     def drop(self, n: int) -> None:
-        """Drop the n oldest.  Much memory is given back when the next is added, not now."""
+        """Drop the n oldest.  Later changes give back much memory, not this one."""
         self._start += n
         if self._span is not None:
             if self._start - self._given > MUCH:
-                self._given = self._span.give_back(self._given, self._start)
+                self._give_back(self._span)
         elif 4 * len(self) < len(self._array) > SMALLEST:
             if n > FEW and len(self._array) > MUCH:
                 self._full = 0
             else:
                 self._move(len(self))
+
+    def _give_back(self, span: Span) -> None:
+        """Give back a piece behind the start.  If more is left, the next change goes on."""
+        self._given = span.give_back(self._given, min(self._start, self._given + PIECE))
+        self._full = 0 if self._start - self._given > MUCH else len(self._array)
+
+    def _make_room(self, n: int) -> None:
+        """Make room for n more times, after giving back what is owed."""
+        if self._span is not None and not self._full:
+            self._give_back(self._span)
+        if self._span is None or self._end + n > len(self._array):
+            self._move(len(self) + n)
 
     def _move(self, room: int) -> None:
         """Move to the front of a span, or of an array in which at most half of this room is in use,
@@ -308,7 +325,8 @@ class Timed(Copyable):
         assert (times[:-1] <= times[1:]).all(), "times are not in order"
         queue = self._queue
         if queue._span is not None:
-            assert queue._start - queue._given <= MUCH, "pages were not given back"
+            behind = queue._start - queue._given
+            assert behind <= MUCH or not queue._full, "pages were not given back"
         else:
             assert len(queue._array) <= max(4 * len(times), SMALLEST) or not queue._full, (
                 "memory was not given back"
