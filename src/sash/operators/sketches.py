@@ -2,7 +2,7 @@
 
 `bloom` and `count_min` are vectors that sash itself combines, compiled for numbers.  `hll`,
 `quantiles` and `top_k` use sketches of Apache DataSketches, whose bytes that library can read
-anywhere; they need `pip install sash[sketches]`.
+anywhere; they need `pip install 'sash[sketches]'`.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def _library() -> Any:
         import datasketches
     except ImportError:
         raise ImportError(
-            "hll, quantiles and top_k need Apache DataSketches: pip install sash[sketches]"
+            "hll, quantiles and top_k need Apache DataSketches: pip install 'sash[sketches]'"
         ) from None
     return datasketches
 
