@@ -64,6 +64,12 @@ def test_over_a_table_the_error_notes_the_aggregate_and_the_values() -> None:
         (note,) = caught.value.__notes__
         assert note.startswith("lift of ends raised IndexError")
         assert note.endswith(", for x = 77.0")
+    tens, fives = (
+        sash.Query(time="t", window=sash.tumbling(size), select=select) for size in (10, 5)
+    )
+    with pytest.raises(IndexError) as caught:
+        sash.share({"tens": tens, "fives": fives}).run(events)
+    assert caught.value.__notes__[0].startswith("lift of ends raised IndexError")
 
 
 def test_a_row_whose_lift_leaves_its_bounds_is_late_on_a_stream() -> None:
