@@ -83,15 +83,18 @@ def test_every_ready_operator_has_an_aggregate_with_parameters_by_name(name: str
     assert f"sash.{name}(" in (function.__doc__ or "")
 
 
-def test_dir_shows_what_is_loaded_later() -> None:
+def test_dir_shows_what_is_loaded_later(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(sash.__all__) | {"spark"} == set(dir(sash))
+    with monkeypatch.context() as without_spark:
+        without_spark.setattr(sash, "find_spec", lambda name: None)
+        assert set(sash.__all__) == set(dir(sash))  # `help(sash)` loads each name
     with pytest.raises(AttributeError, match=r"no attribute 'nunique'; use sash\.count_distinct"):
         _ = sash.nunique
     for name, instead in ELSEWHERE.items():
         assert not hasattr(sash, name)
         eval(instead.partition(", which")[0], {"sash": sash})
-    with pytest.raises(AttributeError, match="module 'sash' has no attribute 'maximum'"):
-        sash.maximum  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'averag'; did you mean 'avg'"):
+        sash.averag  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize(("place", "text"), [("PAGE", "page"), ("SUPPORTED", "supported")])

@@ -45,9 +45,9 @@ has the rest, with an example.
 _SUPPORTED = """\
 # What is supported where
 
-The same query runs over a table and over a stream, in this process and on Spark. What a way to run
-it lacks, it refuses when the query is set up, with the reason below. Written by
-`python tools/reference.py` from `sash/engine/supported.py`, the one place that refuses.
+The same query runs over a table and over a stream, in this process and on Spark. If one of these
+ways cannot run a query, sash refuses the query when you set it up, with the reason below. `python
+tools/reference.py` writes this page from `sash/engine/supported.py`, the one place that refuses.
 """
 
 

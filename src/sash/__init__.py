@@ -27,6 +27,7 @@ array([3., 3., 2., 2.])
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import operators, policies, windows
@@ -263,10 +264,13 @@ if not TYPE_CHECKING:  # for type checkers, a module with __getattr__ has every 
         if name in _LAZY:
             return getattr(import_module(_LAZY[name], __name__), name)
         from .query.elsewhere import ELSEWHERE
+        from .query.names import did_you_mean
 
-        instead = f"; use {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+        meant = did_you_mean(name, __all__)
+        instead = f"; use {ELSEWHERE[name]}" if name in ELSEWHERE else meant
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "spark"]
+    # `help` loads each name, and sash.spark does not load without its packages
+    return [*__all__, "spark"] if find_spec("pyspark") else __all__

@@ -140,6 +140,18 @@ def test_ctrl_c_waits_no_longer_than_30_seconds(folder: Path, clock: list[float]
     assert 30 < clock[0] - 1000 < 31
 
 
+def test_a_micro_batch_that_calls_no_bucket_leaves_windows_open() -> None:
+    query, reports = Query(1, looks=1), Reports(("counts",))
+    list(reports.new(query))
+    idle = Progress(1)
+    sums = {"rows_in": 0, "open_windows": 0, "watermark": None}
+    event_time = {"watermark": "2023-11-14T22:14:20.000Z"}
+    idle.json = json.dumps({"observedMetrics": {"sash": sums}, "eventTime": event_time})
+    query.recentProgress.append(idle)
+    (report,) = reports.new(query)
+    assert (report.open_windows, report.watermark) == (2, START + MINUTE)
+
+
 def test_a_watermark_that_stands_still_is_explained(folder: Path, clock: list[float]) -> None:
     query = Query(1, looks=1)
     running = _Running(("counts",), query, Reports(("counts",)))

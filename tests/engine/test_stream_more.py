@@ -432,7 +432,7 @@ def test_what_cannot_be_is_refused() -> None:
     q = count_query()
     with pytest.raises(ValueError, match="mode is 'final' or 'live'"):
         q.stream(mode="append")
-    with pytest.raises(ValueError, match="the lateness is a length of time"):
+    with pytest.raises(ValueError, match="the lateness is how long the stream waits"):
         q.stream(lateness="-1 second")
     with pytest.raises(ValueError, match="early=True"):
         q.stream(early=True)

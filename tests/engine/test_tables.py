@@ -104,7 +104,11 @@ def test_arrow_and_what_speaks_its_interface() -> None:
         assert isinstance(found, pa.Table)
         assert not differences(q, expected, found)
     with pytest.raises(TypeError, match="a table is a pandas or Polars DataFrame, an Arrow table,"):
-        q.run([1, 2])
+        q.run(np.zeros(2))
+    with pytest.raises(TypeError, match=r"a dict of columns.*not list; pyarrow.Table.from_pylist"):
+        q.run([{"t": 1}])
+    with pytest.raises(TypeError, match=r"not str; read the file first, with pyarrow.parquet"):
+        q.run("events.parquet")
 
 
 def test_views_and_runs_are_what_they_stand_for() -> None:

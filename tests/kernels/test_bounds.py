@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sash
@@ -50,6 +51,25 @@ def test_an_index_beyond_a_vector_raises_and_the_window_goes_on() -> None:
     assert window.query() == 11
     with pytest.raises(IndexError, match="out of bounds"):
         window.slide(np.array([1.0, 4.0]), 2)
+
+
+@pytest.mark.plain
+def test_over_a_table_the_error_notes_the_aggregate_and_the_values() -> None:
+    select = {"n": sash.count(), "ends": sash.aggregate(histogram(), "x")}
+    events = pa.table({"t": [1, 2, 3], "x": [1.0, 77.0, 88.0]})
+    for window in (sash.tumbling(10), sash.rows(2), sash.session(5)):
+        q = sash.Query(time="t", window=window, select=select)
+        with pytest.raises(IndexError, match="out of bounds") as caught:
+            q.run(events)
+        (note,) = caught.value.__notes__
+        assert note.startswith("lift of ends raised IndexError")
+        assert note.endswith(", for x = 77.0")
+    tens, fives = (
+        sash.Query(time="t", window=sash.tumbling(size), select=select) for size in (10, 5)
+    )
+    with pytest.raises(IndexError) as caught:
+        sash.share({"tens": tens, "fives": fives}).run(events)
+    assert caught.value.__notes__[0].startswith("lift of ends raised IndexError")
 
 
 def test_a_row_whose_lift_leaves_its_bounds_is_late_on_a_stream() -> None:

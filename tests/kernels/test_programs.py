@@ -331,6 +331,11 @@ def test_operator_refuses_what_makes_no_sense() -> None:
         ({"combine": None}, "combine must be a function, not None"),
         ({"encode": str}, "encode and decode go together"),
         ({"lift": lambda: 0}, "at least one column"),
+        ({"combine": lambda a: a}, r"combine takes \(a, b\), and this one takes \(a\)"),
+        ({"inverse": lambda a: a}, r"inverse takes \(total, old\), and this one takes \(a\)"),
+        ({"lower": lambda a, b: a}, r"lower takes \(a\), and this one takes \(a, b\)"),
+        ({"identity": np.zeros(2)}, r"combine takes \(out, a, b\), because identity is an array"),
+        ({"identity": np.zeros(2), "combine": np.add}, r"lift takes \(out, x\)"),
         ({"identity": np.zeros((2, 2))}, "one dimension"),
     ):
         with pytest.raises(TypeError, match=message):

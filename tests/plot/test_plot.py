@@ -119,4 +119,4 @@ def test_without_matplotlib_the_error_says_how_to_get_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install sash[plots]" in done.stdout
+    assert "pip install 'sash[plots]'" in done.stdout

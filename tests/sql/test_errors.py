@@ -29,7 +29,7 @@ BAD: list[tuple[str, str, str | None]] = [
     ("«SELEC» x FROM t", "SELEC cannot stand here", "SELECT"),
     ("«UPDATE» t SET x = 1", "UPDATE cannot stand here", None),
     ("SELECT«»", "the text ends, where an expression is missing", None),
-    ("SELECT x«»", "the text ends, where , or FROM is missing", None),
+    ("SELECT x«»", "the text ends, where ',' or FROM is missing", None),
     ("SELECT x FROM«»", "the text ends behind FROM", None),
     # misspelt keywords
     ("SELECT count(*) «FORM» t GROUP BY " + WINDOW, "FORM is no keyword", "FROM"),

@@ -41,6 +41,7 @@ SECOND = 1_000_000
         (pd.offsets.Minute(5), 300 * SECOND),
         (pd.offsets.Micro(5), 5),
         ("5 m", 300 * SECOND),
+        ("2 hrs 5 mins 3 secs", 7_503 * SECOND),
     ],
 )
 def test_is_microseconds(text: object, micros: int) -> None:

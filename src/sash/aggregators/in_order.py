@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import index
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..kernels.program import Kernel
 from ..kernels.slots import CAPACITY, END, START, Columns, Memory, Outputs, get, item, lower
 from ..operators.contract import Operator
 from .guard import alone
-from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
+from .snapshot import Snapshots
 
 __all__ = ["InOrder", "kernel"]
 
@@ -110,7 +110,7 @@ def kernel(
     )
 
 
-class InOrder(Copyable):
+class InOrder(Snapshots):
     """A first-in, first-out window.
 
     An operator tied to types (`operator.of(float)`) runs compiled.  One that is not takes
@@ -150,11 +150,6 @@ class InOrder(Copyable):
     @classmethod
     def _accept(cls, operator: Operator) -> None:
         """Refuse an operator that lacks what the algorithm needs."""
-
-    @property
-    def operator(self) -> Operator:
-        """The operator, tied to types if it is."""
-        return self._core.operator
 
     @alone
     def insert(self, value: Any) -> None:
@@ -312,25 +307,6 @@ class InOrder(Copyable):
             "memory was not given back"
         )
         assert core.high <= capacity, "the window would overflow"
-
-    @alone
-    def to_bytes(self) -> bytes:
-        """The whole window as bytes, with a version and a checksum."""
-        return seal(describe(self, self._core), self._core.dump())
-
-    @classmethod
-    def from_bytes(cls, data: bytes, operator: Operator) -> Self:
-        """The window again, from what `to_bytes` gave and the same operator."""
-        said, body = open_bytes(data)
-        made = cls(as_told(said, operator))
-        made._given = operator
-        check_told(said, describe(made, made._core))
-        made._core.restore(body)
-        made._shrink()  # it may have had a capacity
-        return made
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.operator!r}{self._said_length('values')}>"
 
 
 def capacity_for(elements: int) -> int:

@@ -23,7 +23,7 @@ doubled; with less than a quarter in use it is halved.  All of that only moves l
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +52,7 @@ from ..operators.contract import Operator, same
 from .flat_fat import between, prefix, suffix
 from .guard import alone
 from .in_order import SMALLEST, capacity_for, check_capacity, reserve_room, whole_number
-from .snapshot import Copyable, as_told, check_told, describe, open_bytes, seal
+from .snapshot import Snapshots
 from .timed import LEAST, MANY, as_range, as_time, as_times, check_operator, check_rows, keep, late
 
 __all__ = ["Reactive"]
@@ -281,7 +281,7 @@ def slide(
     return rows
 
 
-class Reactive(Copyable):
+class Reactive(Snapshots):
     """A window that takes values in order of time and lets go of any of them.
 
     A time is an integer, a datetime or a numpy datetime64.  Values of one time stay elements of
@@ -326,11 +326,6 @@ class Reactive(Copyable):
         core = make_core(self._kernel, operator, SMALLEST)
         reserve_room(core, self._floor)
         return core
-
-    @property
-    def operator(self) -> Operator:
-        """The operator, tied to types if it is."""
-        return self._core.operator
 
     @alone
     def insert(self, time: Any, value: Any) -> None:
@@ -495,25 +490,6 @@ class Reactive(Copyable):
         for v in set(range(1, capacity)) - stale:
             wanted = join(core.peek(TREE + 2 * v), core.peek(TREE + 2 * v + 1))
             assert alike(core.peek(TREE + v), wanted), f"node {v} is wrong, and not noted"
-
-    @alone
-    def to_bytes(self) -> bytes:
-        """The whole window as bytes, with a version and a checksum."""
-        return seal(describe(self, self._core), self._core.dump())
-
-    @classmethod
-    def from_bytes(cls, data: bytes, operator: Operator) -> Self:
-        """The window again, from what `to_bytes` gave and the same operator."""
-        said, body = open_bytes(data)
-        made = cls(as_told(said, operator))
-        made._given = operator
-        check_told(said, describe(made, made._core))
-        made._core.restore(body)
-        made._shrink()  # it may have had a capacity
-        return made
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.operator!r}{self._said_length('values')}>"
 
 
 def _check_nth(nth: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import struct
 import zlib
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from ..kernels.core import BufferCore, ObjectCore
 from ..operators.contract import Operator
 from .guard import Guarded, alone
 
-__all__ = ["Copyable", "as_told", "check_told", "describe", "open_bytes", "seal"]
+__all__ = ["Copyable", "Snapshots", "as_told", "check_told", "describe", "open_bytes", "seal"]
 
 _MAGIC = b"sash"
 _VERSION = 1
@@ -31,6 +32,44 @@ class Copyable(Guarded):
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.__copy__()
+
+
+class Snapshots(Copyable):
+    """A window that an operator alone can make, as bytes and from bytes."""
+
+    _given: Operator
+    _core: BufferCore | ObjectCore
+
+    @abstractmethod
+    def __init__(self, operator: Operator, *, capacity: int | None = None) -> None: ...
+
+    @abstractmethod
+    def _shrink(self) -> None:
+        """Give back memory that is no longer needed."""
+
+    @property
+    def operator(self) -> Operator:
+        """The operator, tied to types if it is."""
+        return self._core.operator
+
+    @alone
+    def to_bytes(self) -> bytes:
+        """The whole window as bytes, with a version and a checksum."""
+        return seal(describe(self, self._core), self._core.dump())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, operator: Operator) -> Self:
+        """The window again, from what `to_bytes` gave and the same operator."""
+        said, body = open_bytes(data)
+        made = cls(as_told(said, operator))
+        made._given = operator
+        check_told(said, describe(made, made._core))
+        made._core.restore(body)
+        made._shrink()  # it may have had a capacity
+        return made
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.operator!r}{self._said_length('values')}>"
 
 
 def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str, str]:

@@ -42,6 +42,7 @@ JobArgument = Annotated[
 LocalOption = Annotated[
     bool, typer.Option("--local", help="Run in this process, without Java, over files, to the end.")
 ]
+ForLocalOption = Annotated[bool, typer.Option("--local", help="As for `sash run --local`.")]
 
 
 @contextlib.contextmanager
@@ -193,7 +194,7 @@ def _watcher(json: bool, out: TextIO) -> tuple[Watcher, Any]:
 
 
 @app.command()
-def check(job: JobArgument, local: LocalOption = False) -> None:
+def check(job: JobArgument, local: ForLocalOption = False) -> None:
     """Check a job file without running it: needs no Java, and reads no data beyond the schema."""
     with _answered():
         from .check import prepare
@@ -206,7 +207,7 @@ def check(job: JobArgument, local: LocalOption = False) -> None:
 
 
 @app.command()
-def explain(job: JobArgument, local: LocalOption = False) -> None:
+def explain(job: JobArgument, local: ForLocalOption = False) -> None:
     """Explain how a job's queries run, why, what they keep and what they cost; needs no Java."""
     with _answered():
         from .check import prepare
@@ -222,7 +223,7 @@ def explain(job: JobArgument, local: LocalOption = False) -> None:
 
 
 @app.command()
-def warm(job: JobArgument, local: LocalOption = False) -> None:
+def warm(job: JobArgument, local: ForLocalOption = False) -> None:
     """Compile a job's kernels, in an image or on an executor, so that its first batch need not."""
     with _answered():
         from .check import prepare

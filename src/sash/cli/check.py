@@ -7,7 +7,6 @@ import dataclasses
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..engine.results import check_answers, check_typed, with_types
 from ..engine.shared_late import check_no_queries
 from ..engine.supported import Asked, Place, check
 from ..query import Query
+from ..query.names import check_column
 from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED
 from ..query.signatures import Mode
@@ -219,13 +219,7 @@ def arrives_by_tie(plan: Plan, mode: str) -> bool:
 
 def _check_columns(query: Query, there: list[str]) -> None:
     for name in query.columns:
-        if name not in there:
-            near = get_close_matches(name, there, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise KeyError(
-                f"it reads column {name!r}, which is not there; the source has "
-                f"{', '.join(there)}{meant}"
-            )
+        check_column(name, there, reader="it", what="the source")
 
 
 def _check_names(query: Query, columns: Iterable[str]) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 
 import pyarrow as pa
 
+from ..query.names import did_you_mean
 from ..tables.type_names import PLAIN
 
 __all__ = ["DdlError", "read_ddl"]
@@ -126,8 +126,8 @@ class _Reader:
         if word in _NESTED:
             self.need("<")
             return _MAKE[word](self, name)
-        near = get_close_matches(word, [*TYPES, *_NESTED, "decimal"], 1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; types are {', '.join(TYPES)}, …"
+        meant = did_you_mean(word, [*TYPES, *_NESTED, "decimal"])
+        hint = meant or f"; types are {', '.join(TYPES)}, …"
         raise DdlError(f"column {name!r} has type {word!r}, which is unknown{hint}")
 
     def _numbers(self, name: str) -> list[int]:

@@ -75,7 +75,7 @@ class Source(_Table):
     @classmethod
     def _length(cls, given: str) -> str:
         if duration(given, "the lateness") < 0:
-            raise ValueError(f"the lateness is a length of time, not {given!r}")
+            raise ValueError(f"the lateness must be at least 0 seconds, not {given!r}")
         return given
 
     @field_validator("name")

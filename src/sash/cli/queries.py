@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import sash
 
 from ..operators import Operator
 from ..query import Query
+from ..query.names import did_you_mean
 from .errors import JobError, Problem
 from .job import Job
 
@@ -74,8 +74,7 @@ def _named(job: Job, place: str, key: tuple[str | int, ...]) -> Any:
     given: Any = _module(job, module_name, key)
     for part in name.split("."):
         if not hasattr(given, part):
-            near = get_close_matches(part, [n for n in vars(given) if n[0] != "_"], 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            meant = did_you_mean(part, [n for n in vars(given) if n[0] != "_"])
             raise job.problem(f"module {module_name!r} has no {name!r}{meant}", *key)
         given = getattr(given, part)
     return given

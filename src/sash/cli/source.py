@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import glob
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import pyarrow as pa
 
+from ..query.names import did_you_mean
 from .ddl import read_ddl
 from .job import Job, is_remote
 
@@ -59,11 +59,9 @@ def find(job: Job) -> Files:
             "source",
         )
     if said is not None and source.time not in said.names:
-        near = get_close_matches(source.time, said.names, 1)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
         raise job.problem(
-            f"source.time: there is no column {source.time!r}; the source has "
-            f"{', '.join(said.names)}{meant}",
+            f"source.time: there is no column {source.time!r}; the source has: "
+            f"{', '.join(said.names)}{did_you_mean(source.time, said.names)}",
             "source",
             "time",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from ..engine.late import ALL_CLOSED, SOME_CLOSED
@@ -44,13 +45,16 @@ class Reports:
     def _reports(self, number: int, said: dict[str, Any]) -> Iterator[Report]:
         metrics = dict(said.get("observedMetrics", {}).get(_METRICS) or {})
         self.batches += 1
-        watermark = metrics.get("watermark") or None  # 0 until there is one
+        watermark = metrics.get("watermark")
+        called = watermark is not None  # a micro-batch without rows may call no bucket
+        watermark = (watermark if called else _watermark(said)) or None  # 0 until there is one
         if watermark is not None and watermark != self.watermark:
             self.watermark, self._moved = watermark, time.monotonic()
         each = metrics.get("queries") or [metrics] * len(self._names)
         lateness = tuple(metrics["lateness"]) if metrics.get("lateness") else None
         for name, own in zip(self._names, each, strict=True):
-            self.open_windows[name] = own.get("open_windows", 0)
+            if called:
+                self.open_windows[name] = own.get("open_windows", 0)
             unusable = own.get("rows_unusable", 0)
             late = {
                 ALL_CLOSED: own.get("rows_late", 0) - unusable,
@@ -67,9 +71,15 @@ class Reports:
                 late={why: rows for why, rows in late.items() if rows},
                 watermark=self.watermark,
                 state_bytes=_state_bytes(said.get("stateOperators", [])),
-                open_windows=own.get("open_windows", 0),
+                open_windows=self.open_windows[name],
                 lateness=lateness if name == self._names[0] else None,  # the first query counts it
             )
+
+
+def _watermark(said: dict[str, Any]) -> int | None:
+    """Spark's own watermark of a micro-batch, in microseconds."""
+    text = said.get("eventTime", {}).get("watermark")
+    return None if text is None else int(datetime.fromisoformat(text).timestamp() * 1000) * 1000
 
 
 def _state_bytes(operators: list[dict[str, Any]]) -> int | None:

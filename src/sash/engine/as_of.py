@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from ..aggregators import Fiba
 from ..kernels.columns import Array
 from ..kernels.core import BufferCore, make_core
+from ..query.names import check_column, did_you_mean
 from ..query.plan import Group, Plan, make_plan
 from ..query.query import Query
+from ..query.types import check_time
 from ..state.answers import answers_of, columns_of
 from ..state.frame_answers import answers_of_frames, in_order
 from ..state.frames import NoFrameAnswer, Ranges
@@ -120,13 +122,12 @@ def _moments(table: pa.Table, name: str, what: str, *, nulls: bool = False) -> A
     refused."""
     if name not in table.column_names:
         have = ", ".join(table.column_names) or "none"
-        raise KeyError(f"there is no column {name!r} of times of each {what}; there are: {have}")
-    column = one_array(table.column(name))
-    if not (pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type)):
-        raise TypeError(
-            f"column {name!r} has type {column.type}; it must hold timestamps, or whole numbers "
-            "of microseconds since 1970"
+        meant = did_you_mean(name, table.column_names)
+        raise KeyError(
+            f"there is no column {name!r} of times of each {what}; there are: {have}{meant}"
         )
+    column = one_array(table.column(name))
+    check_time(name, column.type)
     times, bad = times_of(column)
     if not nulls:
         check_times(name, column, bad)
@@ -141,8 +142,7 @@ def _groups(query: Query, rows: Rows, questions: pa.Table) -> Array:
         return np.zeros(questions.num_rows, dtype=np.int64)
     columns, known = [], np.ones(questions.num_rows, dtype=bool)
     for name, keys in zip(query.by, rows.keys, strict=True):
-        if name not in questions.column_names:
-            raise KeyError(f"the questions have no column {name!r}, which is a key of the query")
+        check_column(name, questions.column_names, what="the table of questions")
         asked = flat(questions.column(name))
         keys = flat(pa.chunked_array([keys]))
         if pa.types.is_null(keys.type):

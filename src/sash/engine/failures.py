@@ -1,4 +1,5 @@
-"""Find the aggregate, key and window at which `combine` raised.
+"""Find the aggregate, key and window at which `combine` raised, or the aggregate and the values at
+which `lift` raised.
 
 A stream stops when `combine` raises, because it cannot keep partials that do not combine.  The
 message must say where to look.  An error in a step names its place itself (`StepFailed`).  If
@@ -28,8 +29,12 @@ __all__ = [
     "key_text",
     "name_failure",
     "name_step_failure",
+    "noting_lift",
     "window_text",
 ]
+
+#: How many rows are lifted in plain Python, at most, to find the one for which `lift` raised.
+_LOOKED = 1_000_000
 
 
 @contextmanager
@@ -40,6 +45,37 @@ def for_query(name: str) -> Iterator[None]:
     except (KeyError, TypeError, ValueError) as error:
         text = error.args[0] if error.args else error
         raise type(error)(f"query {name!r}: {text}" if name else text) from None
+
+
+@contextmanager
+def noting_lift(plan: Plan, table: pa.Table) -> Iterator[None]:
+    """Note on an error for which aggregate and values `lift` raised it: an error of a compiled
+    function says neither.  For tables; a row of a stream for which `lift` raised is late."""
+    try:
+        yield
+    except Exception as error:
+        note = None if getattr(error, "__notes__", None) else _lift_failure(plan, table)
+        if note is not None:
+            error.add_note(note)
+        raise
+
+
+def _lift_failure(plan: Plan, table: pa.Table) -> str | None:
+    """The first aggregate of a user whose `lift` raises in plain Python, and the values."""
+    for name, chosen in plan.query.select.items():
+        if chosen.operator.ready or chosen.where is not None:
+            continue
+        columns = list(chosen.columns)
+        kinds = [column_type(plan.schema.field(c).type) for c in columns]
+        lift = chosen.operator.of(*kinds).python_lift()
+        for batch in table.select(columns).slice(0, _LOOKED).to_batches(max_chunksize=65_536):
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                try:
+                    lift(values if len(values) > 1 else values[0])
+                except Exception as found:
+                    shown = ", ".join(f"{c} = {v!r}" for c, v in zip(columns, values, strict=True))
+                    return f"lift of {name} raised {type(found).__name__}: {found}, for {shown}"
+    return None
 
 
 class CombineFailed(RuntimeError):

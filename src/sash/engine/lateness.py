@@ -85,7 +85,10 @@ def lateness(
     25 0 4
     """
     if not isinstance(query, Query):
-        raise TypeError(f"lateness is of a sash.Query, not {query!r}")
+        raise TypeError(
+            "sash.lateness takes a table and then a sash.Query, and the second is of type "
+            f"{type(query).__name__}"
+        )
     check("Query.stream", Asked(query))
     came = arrivals(table, query, arrived)
     if allowances is None:

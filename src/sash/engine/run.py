@@ -37,6 +37,7 @@ from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Aligned, Driven, Merging, Ticked
 from .driven import driven_results
+from .failures import noting_lift
 from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
@@ -98,14 +99,15 @@ def run_plan(
 ) -> pa.Table:
     """The results of a plan over a table."""
     window = plan.query.window
-    if isinstance(window, Driven):
-        return driven_results(plan, table, threads)
-    if isinstance(window, Merging):
-        return session_results(plan, table, threads)
-    if isinstance(window, Ticked):
-        return tick_results(plan, table, threads)
-    found = compute(plan, table, threads=threads, slicing=slicing)
-    return results(plan, *found, threads)
+    with noting_lift(plan, table):
+        if isinstance(window, Driven):
+            return driven_results(plan, table, threads)
+        if isinstance(window, Merging):
+            return session_results(plan, table, threads)
+        if isinstance(window, Ticked):
+            return tick_results(plan, table, threads)
+        found = compute(plan, table, threads=threads, slicing=slicing)
+        return results(plan, *found, threads)
 
 
 def compute(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..query.names import check_column
 from ..query.plan import make_plan
 from ..query.query import Query
 from ..tables.arrow import as_arrow, filtered
@@ -39,12 +40,7 @@ def check_fits(
                 continue
             table, _ = given_table(given, query, schema, {})
         for column in query.columns:
-            if table.column_names.count(column) != 1:
-                have = ", ".join(table.column_names) or "none"
-                raise KeyError(
-                    f"query {name!r} reads column {column!r}, which is not there, or more than "
-                    f"once; the batch has: {have}"
-                )
+            check_column(column, table.column_names, reader=f"query {name!r}", what="the batch")
         if name in new:
             with for_query(name):
                 make_plan(query, table.schema)

@@ -9,6 +9,7 @@ rows.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +34,7 @@ from . import oracle
 from .bundle_plans import BundlePlan, Sized, plan_bundle
 from .bundles import ALONE, Bundle, bundle_alone
 from .coarser import coarser_slices
+from .failures import noting_lift
 from .parts import add_ranged, divisible, typed, windows_of_slices
 from .pyramids import windows_by_pyramids
 from .run import emitted, explained, results, run_arrow
@@ -83,7 +85,10 @@ def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> di
     table = table.select([field.name for field in union.schema])
     read = read_rows(union, table, threads)
     try:
-        found = _windows(plan, table, read, threads)
+        with ExitStack() as each:
+            for one in plan.plans.values():
+                each.enter_context(noting_lift(one, table))
+            found = _windows(plan, table, read, threads)
     except _NoAnswerFor as failed:
         text = explained(plan.plans[failed.name], read.keys, failed.error)
         whose = f"query {failed.name!r}: " if failed.name else ""

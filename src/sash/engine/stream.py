@@ -108,7 +108,8 @@ class Stream(ABC):
         self._lateness = duration(lateness, "the lateness")
         if not 0 <= self._lateness <= LATEST:
             raise ValueError(
-                f"the lateness is a length of time, not {duration_text(self._lateness)}"
+                "the lateness is how long the stream waits, from 0 seconds to 36,000 years, not "
+                f"{duration_text(self._lateness)}"
             )
         self._fingerprint = fingerprint(query)  # now, as its functions may change what they use
         self._turns = Turns()

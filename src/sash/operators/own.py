@@ -85,6 +85,10 @@ def operator(
             f"a vector partial has one dimension, but identity has shape {identity.shape}; "
             "flatten it and index it inside combine"
         )
+    out = ("out",) if vector else ()
+    _check_takes("combine", combine, (*out, "a", "b"))
+    _check_takes("inverse", inverse, (*out, "total", "old"))
+    _check_takes("lower", lower, ("a",))
     made = Operator(
         name=name or "operator",
         identity=identity,
@@ -102,8 +106,30 @@ def operator(
     )
     columns = _positional(made.lift) - vector
     if columns < 1:
-        raise TypeError("lift must take the value of at least one column")
+        raise TypeError(
+            "identity is an array, so lift takes (out, x), and writes the partial of the value x "
+            "into out; it takes one argument"
+            if vector
+            else "lift must take the value of at least one column"
+        )
     return dataclasses.replace(made, skips=(True,) * columns)
+
+
+def _check_takes(role: str, function: Any, names: tuple[str, ...]) -> None:
+    """Raise if a function cannot be called with so many arguments; what has no signature passes."""
+    if function is None or isinstance(function, np.ufunc):
+        return
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*names)
+    except TypeError as error:
+        why = ", because identity is an array" if "out" in names else ""
+        raise TypeError(
+            f"{role} takes ({', '.join(names)}){why}, and this one takes {signature} ({error})"
+        ) from None
 
 
 def _positional(function: Callable[..., Any]) -> int:

@@ -2,7 +2,7 @@
 
 `bloom` and `count_min` are vectors that sash itself combines, compiled for numbers.  `hll`,
 `quantiles` and `top_k` use sketches of Apache DataSketches, whose bytes that library can read
-anywhere; they need `pip install sash[sketches]`.
+anywhere; they need `pip install 'sash[sketches]'`.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def _library() -> Any:
         import datasketches
     except ImportError:
         raise ImportError(
-            "hll, quantiles and top_k need Apache DataSketches: pip install sash[sketches]"
+            "hll, quantiles and top_k need Apache DataSketches: pip install 'sash[sketches]'"
         ) from None
     return datasketches
 
@@ -303,6 +303,17 @@ def _countable(x: Any) -> Any:
     return _code(x)
 
 
+def _merged(a: Any, b: Any) -> Any:
+    """Two sketches of one kind as one; neither is changed."""
+    if a.is_empty():
+        return b
+    if b.is_empty():
+        return a
+    made = a.__copy__()
+    made.merge(b)
+    return made
+
+
 def quantiles(k: int = 200, at: float | Sequence[float] = (0.5,)) -> Operator:
     """Estimates the quantiles at the ranks `at` (or at one rank), as a tuple, by a KLL sketch; null
     if there are no values.
@@ -332,15 +343,6 @@ def quantiles(k: int = 200, at: float | Sequence[float] = (0.5,)) -> Operator:
         made.update(float(_number(x)))
         return made
 
-    def combine(a: Any, b: Any) -> Any:
-        if a.is_empty():
-            return b
-        if b.is_empty():
-            return a
-        made = a.__copy__()
-        made.merge(b)
-        return made
-
     def lower(a: Any) -> Any:
         return None if a.is_empty() else tuple(a.get_quantiles(ranks, True))
 
@@ -355,7 +357,7 @@ def quantiles(k: int = 200, at: float | Sequence[float] = (0.5,)) -> Operator:
             f"quantiles({k})",
             library.kll_doubles_sketch(k),
             lift,
-            combine,
+            _merged,
             lower,
             commutative=True,
             encode=lambda a: a.serialize(),
@@ -394,15 +396,6 @@ def top_k(k: int) -> Operator:
         made.update(x)
         return made
 
-    def combine(a: Any, b: Any) -> Any:
-        if a.is_empty():
-            return b
-        if b.is_empty():
-            return a
-        made = a.__copy__()
-        made.merge(b)
-        return made
-
     def lower(a: Any) -> Any:
         ordered = sorted((-count, item) for item, count, _, _ in rows(a))
         return [(item, -count) for count, item in ordered[:k]]
@@ -419,7 +412,7 @@ def top_k(k: int) -> Operator:
             f"top_k({k})",
             library.frequent_strings_sketch(lg_size),
             lift,
-            combine,
+            _merged,
             lower,
             commutative=True,
             encode=lambda a: a.serialize(),

@@ -35,7 +35,7 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError(
-            "pictures are drawn by matplotlib, which is not installed: pip install sash[plots]"
+            "pictures are drawn by matplotlib, which is not installed: pip install 'sash[plots]'"
         ) from None
     return Figure(figsize=(width, height), dpi=120, layout="constrained")
 

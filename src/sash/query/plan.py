@@ -21,6 +21,7 @@ from ..operators.decimals import SMALL, adds_decimals
 from ..windows import Aligned, Driven, Window
 from .aggregates import Aggregate
 from .conditions import Condition
+from .names import check_column
 from .over import Over, Represented, represented
 from .query import RESERVED, Query, column_kept
 from .registry import (
@@ -35,7 +36,7 @@ from .registry import (
     value_of,
     which_of_range,
 )
-from .types import How, column_type, in_ticks, value_type
+from .types import How, check_time, column_type, in_ticks, value_type
 
 __all__ = ["NO_NAME", "Group", "Plan", "Ranged", "column_type", "make_plan"]
 
@@ -137,13 +138,9 @@ def make_plan(
     """
     fields = {}
     for name in (*query.columns, *extra):
-        at = schema.get_all_field_indices(name)
-        if len(at) != 1:
-            have = ", ".join(schema.names) or "none"
-            what = "is there more than once" if at else "is not there"
-            raise KeyError(f"the query reads column {name!r}, which {what}; the table has: {have}")
-        fields[name] = schema.field(at[0])
-    _check_time(query.time, fields[query.time].type)
+        check_column(name, schema.names)
+        fields[name] = schema.field(name)
+    check_time(query.time, fields[query.time].type)
     if isinstance(query.window, Driven):
         for name in (*query.select, *RESERVED):
             if name in schema.names:
@@ -340,12 +337,3 @@ def _place(chosen: tuple[str, Aggregate]) -> tuple[Any, ...]:
     that selects the same aggregates in another order runs on the same kernels."""
     name, aggregate = chosen
     return aggregate.operator.name, aggregate.columns, repr(aggregate.where), name
-
-
-def _check_time(name: str, given: pa.DataType) -> None:
-    if pa.types.is_timestamp(given) or pa.types.is_integer(given):
-        return
-    raise TypeError(
-        f"the time column {name!r} has type {given}; it must hold timestamps, or whole numbers of "
-        "microseconds since 1970"
-    )

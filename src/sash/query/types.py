@@ -6,7 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-__all__ = ["How", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
+__all__ = ["How", "check_time", "column_type", "has_order", "has_places", "in_ticks", "value_type"]
 
 #: What an operator reads of a column: its values; nanoseconds as whole numbers; the numbers of its
 #: rows; the ranks of its values; decimals as whole multiples of their last digit, or as floats.
@@ -82,3 +82,13 @@ def has_places(given: pa.DataType) -> bool:
         or types.is_time(given)
         or types.is_duration(given)
     )
+
+
+def check_time(name: str, given: pa.DataType) -> None:
+    """Raise if the values of a column are no times."""
+    if not (pa.types.is_timestamp(given) or pa.types.is_integer(given)):
+        raise TypeError(
+            f"the time column {name!r} has type {given}; it must hold timestamps, or whole numbers "
+            "of microseconds since 1970; convert it first (pandas: to_datetime, Polars: "
+            "str.to_datetime, Spark: to_timestamp)"
+        )

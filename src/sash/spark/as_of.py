@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from ..engine.as_of import check_window, values_at
 from ..engine.results import with_types
 from ..engine.supported import Asked, check
+from ..query.names import did_you_mean
 from ..query.plan import make_plan
 from ..query.query import Query
 from .buckets import bucket_of, check_buckets, for_batch, key_columns
@@ -65,7 +66,9 @@ def at(
     check_result_names([*questions.columns, *query.select], (), sensitive=sensitive)
     for name, df in ((time, questions), *((k, questions) for k in query.by)):
         if name not in df.columns:
-            raise KeyError(f"the questions have no column {name!r}")
+            have = ", ".join(df.columns) or "none"
+            meant = did_you_mean(name, df.columns)
+            raise KeyError(f"the questions have no column {name!r}; they have: {have}{meant}")
     if known and known not in events.columns:
         raise KeyError(f"the events have no column {known!r}, which says when each became known")
     plan = with_types(make_plan(query, schema_for(events, query)))

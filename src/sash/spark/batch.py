@@ -30,6 +30,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from ..engine.failures import noting_lift
 from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
@@ -254,4 +255,5 @@ class _RowWork:
         """Return the plan, the keys with the column `extra` last, and their windows."""
         table = table.rename_columns(self._names)
         plan = make_plan(self._query, table.schema, extra=(extra,), whole=True)
-        return plan, *compute(plan, table, wanted)
+        with noting_lift(plan, table):
+            return plan, *compute(plan, table, wanted)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from ..engine.failures import noting_lift
 from ..engine.lifecycle import Sliced
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
@@ -136,17 +137,19 @@ class _Combine:
         self._result = result
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        query, cutter = self._query, None
+        query, plan, cutter = self._query, None, None
         for table in _gathered(batches):
             table = table.rename_columns(self._names)
             if query.where is not None:
                 table = filtered(table, query.where)
-            cutter = cutter or Cutter(make_plan(query, table.schema))
+            plan = plan or make_plan(query, table.schema)
+            cutter = cutter or Cutter(plan)
             column = one_array(table.column(query.time))
             clock = query.window.clock
             times, bad = times_of(column, clock)
             check_times(query.time, column, bad, clock)
-            made = pa.table(cutter.cut(table, times).columns())
+            with noting_lift(plan, table):
+                made = pa.table(cutter.cut(table, times).columns())
             yield from made.cast(arrow_schema(self._result)).to_batches()
 
 

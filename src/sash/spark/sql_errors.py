@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from ..sql.errors import SqlError, nearest
+from ..query.names import nearest
+from ..sql.errors import SqlError
 from ..sql.nodes import At
 from ..sql.pieces import Pieces
 from ..sql.planned import Planned

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from .errors import Source, SqlError, nearest
+from ..query.names import nearest
+from .errors import Source, SqlError, quoted
 from .nodes import At
 from .tokens import Token, tokens
 
@@ -121,7 +122,7 @@ class Cursor:
         token = self.token
         after = f" behind {behind}" if behind else ""
         if token.kind == "end":
-            wanted = " or ".join(allowed)
+            wanted = " or ".join(map(quoted, allowed))
             return self.source.error(
                 f"the text ends{after}, where {wanted} is missing", token.start, token.end, allowed
             )

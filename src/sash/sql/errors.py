@@ -9,9 +9,8 @@ nearest to a misspelt one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
-__all__ = ["Source", "SqlError", "nearest"]
+__all__ = ["Source", "SqlError", "quoted"]
 
 
 class SqlError(ValueError):
@@ -42,7 +41,8 @@ class SqlError(ValueError):
         self.problem, self.line, self.column = problem, line, column
         self.allowed, self.nearest = allowed, nearest
         meant = f"; did you mean {nearest}?" if nearest else ""
-        listed = f"\nallowed here: {', '.join(allowed)}" if allowed else ""
+        between = "\n    " if any(", " in one for one in allowed) else ", "
+        listed = f"\nallowed here: {between.join(map(quoted, allowed))}" if allowed else ""
         super().__init__(f"line {line}, column {column}: {problem}{meant}\n{shown}{listed}")
         self._shown = shown
 
@@ -55,6 +55,11 @@ class SqlError(ValueError):
             self.allowed,
             self.nearest,
         )
+
+
+def quoted(allowed: str) -> str:
+    """What may stand at a place, as a message shows it: signs in quotes."""
+    return allowed if any(c.isalnum() for c in allowed) else f"'{allowed}'"
 
 
 def _again(
@@ -108,14 +113,3 @@ class Source:
             allowed=tuple(allowed),
             nearest=nearest,
         )
-
-
-def nearest(given: str, known: Iterable[str]) -> str | None:
-    """The known name that is closest to a misspelt one, None if none is close.
-
-    >>> nearest("GROPU", ["FROM", "GROUP", "ORDER"])
-    'GROUP'
-    """
-    by_folded = {name.lower(): name for name in known}
-    found = get_close_matches(given.lower(), list(by_folded), n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None

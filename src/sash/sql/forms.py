@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..query.aggregates import Aggregate
+from ..query.names import nearest
 from ..windows import Trailing, Window, lifetime
-from .errors import Source, nearest
+from .errors import Source
 from .nodes import Call, Column, Cql, Node, Select, Table, WindowSpec, walk
 from .windows import Framed, cql_window, framed, spark_window, table_window
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .errors import Source, SqlError, nearest
+from ..query.names import nearest
+from .errors import Source, SqlError
 from .nodes import Interval, Literal_, Node
 
 if TYPE_CHECKING:

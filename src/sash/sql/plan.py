@@ -15,10 +15,11 @@ from typing import Any, NoReturn
 
 from ..operators.contract import Operator
 from ..query.aggregates import Aggregate
+from ..query.names import nearest
 from ..query.query import RESERVED, Query
 from ..windows import Window
 from .aggregates import AGGREGATES, Then, aggregate_of, constants, is_aggregate, refuse_ranking
-from .errors import Source, nearest
+from .errors import Source
 from .forms import Asked, window_of
 from .nodes import (
     Alias,
@@ -428,7 +429,7 @@ class _Planner:
         raise self.source.error(
             f"there is no function {call.name}",
             *call.named,
-            [*(self.functions or ()), "and aggregates:", *AGGREGATES(), *self.operators],
+            known,
             nearest(call.name, known),
         )
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from ..query.names import nearest
 from .cursor import RESERVED_WORDS
-from .errors import Source, SqlError, nearest
+from .errors import Source, SqlError
 from .intervals import unit_of
 from .nodes import At, Column, Cql, From, Interval, Literal_, Named, Node, Other, Table
 from .read_expression import ExpressionReader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from ..query.names import nearest
 from .cursor import RESERVED_WORDS, Cursor
-from .errors import nearest
 from .nodes import Bound, Frame, Node, Order, WindowSpec
 
 __all__ = ["OverReader"]

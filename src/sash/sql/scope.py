@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .errors import Source, nearest
+from ..query.names import nearest
+from .errors import Source
 from .nodes import (
     Alias,
     Call,

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from ..query.names import nearest
 from ..windows import Merging
-from .errors import nearest
 from .evaluate import Evaluator
 from .nodes import Alias, At, Column, Node, Ref, Star
 from .planned import Planned

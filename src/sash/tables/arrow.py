@@ -6,7 +6,8 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,14 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         if hasattr(table, "collect") and kind == "polars":
             table = table.collect()
         if not isinstance(table, dict) and not hasattr(table, "__arrow_c_stream__"):
+            instead = ""
+            if isinstance(table, str | PathLike):
+                instead = "; read the file first, with pyarrow.parquet.read_table for example"
+            elif isinstance(table, Sequence | Iterator):
+                instead = "; pyarrow.Table.from_pylist makes a table of a list of dicts"
             raise TypeError(
-                "a table is a pandas or Polars DataFrame, an Arrow table, or anything with "
-                f"__arrow_c_stream__, not {type(table).__name__}"
+                "a table is a pandas or Polars DataFrame, an Arrow table, a dict of columns, or "
+                f"anything with __arrow_c_stream__, not {type(table).__name__}{instead}"
             )
         table = pa.table(table)
     if columns is not None and all(table.column_names.count(c) == 1 for c in columns):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from ..query.names import check_column
 from ..query.query import Query
 from ..windows.contract import LATEST
 from .arrow import as_arrow, filtered, flat, times_of
@@ -274,14 +275,8 @@ def conform(table: pa.Table, schema: pa.Schema, time: str | None) -> tuple[pa.Ta
     columns: list[Any] = []
     reasons: Reasons = {}
     for field in schema:
-        at = table.schema.get_all_field_indices(field.name)
-        if len(at) != 1:
-            what = "is there more than once" if at else "is not there"
-            have = ", ".join(table.column_names) or "none"
-            raise KeyError(
-                f"the query reads column {field.name!r}, which {what}; the batch has: {have}"
-            )
-        column = flat(table.column(at[0]))
+        check_column(field.name, table.column_names, what="the batch")
+        column = flat(table.column(field.name))
         as_it_is = field.name == time and same_kind(column.type, field.type)
         if _is_text(column.type) and not is_utf8(column):
             column, bad = _only_text(column, field.name)

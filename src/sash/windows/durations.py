@@ -24,7 +24,15 @@ _UNITS = {
     "week": 604_800_000_000,
 }
 _SHORT = {"us": "microsecond", "µs": "microsecond", "ms": "millisecond", "s": "second"}
-_SHORT |= {"sec": "second", "min": "minute", "m": "minute", "h": "hour", "d": "day", "w": "week"}
+_SHORT |= {
+    "sec": "second",
+    "min": "minute",
+    "m": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "w": "week",
+}
 _UNEVEN = {"month", "quarter", "year", "mon", "y", "decade", "century"}
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)\s*(?:,|and\b)?", re.IGNORECASE)
 
@@ -116,8 +124,8 @@ def _from_offset(given: Any, what: str) -> int:
 
 
 def _unit(name: str, given: str, what: str, instead: str) -> int:
-    long = _SHORT.get(name, name)
-    singular = long[:-1] if long.endswith("s") and long not in _UNITS else long
+    one = name[:-1] if name.endswith("s") and name not in _SHORT else name
+    singular = _SHORT.get(one, one)
     if singular in _UNEVEN:
         raise ValueError(f"{what} of {given!r}: {singular}s are not all of one length; {instead}")
     if singular not in _UNITS:

@@ -1,6 +1,6 @@
 """Aggregates that estimate in fixed space, each with a stated bound on its error.
 
-`hll`, `quantiles` and `top_k` need `pip install sash[sketches]`.
+`hll`, `quantiles` and `top_k` need `pip install 'sash[sketches]'`.
 """
 
 from __future__ import annotations

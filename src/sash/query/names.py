@@ -1,0 +1,45 @@
+"""Names that a query reads: whether a table has them, and the known name nearest to a misspelt
+one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["check_column", "did_you_mean", "nearest"]
+
+
+def check_column(
+    name: str, there: Sequence[str], *, reader: str = "the query", what: str = "the table"
+) -> None:
+    """Raise if a table does not have a column, or has it more than once."""
+    count = there.count(name)
+    if count != 1:
+        problem = "is there more than once" if count else "is not there"
+        have = ", ".join(there) or "none"
+        meant = "" if count else did_you_mean(name, there)
+        raise KeyError(
+            f"{reader} reads column {name!r}, which {problem}; {what} has: {have}{meant}"
+        )
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name; empty if no known name is close.
+
+    >>> did_you_mean("dealy", ["origin", "delay"])
+    "; did you mean 'delay'?"
+    """
+    near = nearest(given, known)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The known name that is closest to a misspelt one, None if none is close.
+
+    >>> nearest("GROPU", ["FROM", "GROUP", "ORDER"])
+    'GROUP'
+    """
+    from difflib import get_close_matches
+
+    by_folded = {name.lower(): name for name in known}
+    found = get_close_matches(given.lower(), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
