@@ -11,16 +11,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
-from threading import Thread
+from contextvars import ContextVar, copy_context
+from threading import Thread, get_ident
 from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["how_many", "side_by_side"]
+__all__ = ["caller", "how_many", "side_by_side"]
 
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
+
+_CALLER: ContextVar[int] = ContextVar("caller")  # set in threads that `side_by_side` starts
+
+
+def caller() -> int:
+    """The thread on whose behalf this thread runs: in a thread that `side_by_side` started, the
+    thread that called it; else this thread itself.
+
+    >>> len({caller(), *side_by_side(lambda _: caller(), range(4), threads=2)})
+    1
+    """
+    return _CALLER.get(None) or get_ident()
 
 
 def how_many(threads: Any = None) -> int:
@@ -97,7 +109,13 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
             except BaseException as error:
                 failed[i] = error
 
-    made = [Thread(target=copy_context().run, args=(serve,)) for _ in range(helpers)]
+    whom = caller()
+
+    def help_out() -> None:
+        _CALLER.set(whom)
+        serve()
+
+    made = [Thread(target=copy_context().run, args=(help_out,)) for _ in range(helpers)]
     try:
         for thread in made:
             try:
