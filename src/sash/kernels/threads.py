@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from threading import Thread, get_ident
+from time import sleep
 from typing import Any, TypeVar
 
 import numpy as np
@@ -96,6 +97,7 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
     found: list[Any] = [None] * len(items)
     failed: dict[int, BaseException] = {}
     stop: list[bool] = []
+    serving: set[int] = set()  # the threads that may be at work
     numbers = iter(range(len(items)))  # each number goes to one thread
 
     def serve() -> None:
@@ -113,7 +115,11 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
 
     def help_out() -> None:
         _CALLER.set(whom)
-        serve()
+        serving.add(get_ident())
+        try:
+            serve()
+        finally:
+            serving.discard(get_ident())
 
     made = [Thread(target=copy_context().run, args=(help_out,)) for _ in range(helpers)]
     try:
@@ -123,10 +129,10 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
             except RuntimeError:  # the system gives no more threads
                 break
         serve()
-        _join(made)
+        _join(made, serving)
     except BaseException:  # Ctrl-C can come at any step, also of the wait
         stop.append(True)
-        _join(made)
+        _join(made, serving)
         raise
     for error in failed.values():
         if not isinstance(error, Exception):  # Ctrl-C, say
@@ -136,7 +142,7 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
     return found
 
 
-def _join(threads: list[Thread]) -> None:
+def _join(threads: list[Thread], serving: set[int]) -> None:
     """Wait for all threads.  If a signal's handler raises meanwhile, raise its error afterwards."""
     late: BaseException | None = None
     for thread in threads:
@@ -145,5 +151,11 @@ def _join(threads: list[Thread]) -> None:
                 thread.join()
             except BaseException as error:
                 late = error
+    # before Python 3.13, a `join` that is interrupted takes the thread for ended
+    while serving and not serving.isdisjoint(sys._current_frames()):
+        try:
+            sleep(0.001)
+        except BaseException as error:
+            late = error
     if late is not None:
         raise late
