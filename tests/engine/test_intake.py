@@ -232,6 +232,13 @@ def test_a_column_of_mixed_types_matters_only_if_it_is_read() -> None:
         stream(events, select={"m": sash.max("x")})
 
 
+def test_half_a_character_matters_only_if_it_is_read() -> None:
+    s = stream({"t": 20, "s": "x"}, {"t": 1, "s": "\ud800"}, {"t": 25, "s": "\ud800"})
+    assert s.counts["counted"] == 3
+    s = stream({"t": 20, "s": "x"}, {"t": -200, "s": "\ud800"})  # a late row has all its columns
+    assert s.late["s"].to_pylist() == ["\\ud800"]
+
+
 def test_where_may_read_a_field_that_only_some_events_have() -> None:
     for where in (pc.field("x") > 1, pc.field("x").isin([2, 3])):
         q = query(where=where)

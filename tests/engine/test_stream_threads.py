@@ -17,6 +17,7 @@ import pytest
 import sash
 from sash.aggregators.forest import RECORD
 from sash.engine.stream import Stream
+from sash.kernels.program import jit_enabled
 from sash.state import labels, parted_forest, shared
 from sash.state.forest_fields import PART
 from sash.state.shared_fields import ACTIVE
@@ -501,3 +502,31 @@ def test_an_interrupt_leaves_a_sound_stream_or_none(
         else:
             assert s.counts == whole.counts
     assert stopped > refused > 0
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(jit_enabled(), reason="compiled functions call no stream: SASH_JIT=0")
+def test_a_function_that_calls_back_is_refused_in_any_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SASH_THREADS", "3")
+    here, other = threading.get_ident(), threading.Event()
+    rows: list[int] = []
+
+    def combine(a: int, b: int) -> int:
+        if threading.get_ident() == here:
+            other.wait(30)
+        elif not other.is_set():
+            other.set()
+            rows.append(s.counts["rows"])
+            s.push({"t": 1, "c": 1, "n": 1})
+        return a + b
+
+    own = sash.operator(identity=0, lift=lambda x: x, combine=combine, commutative=True)
+    q = sash.Query(
+        time="t", by=["c"], window=sash.tumbling(10), select={"a": sash.aggregate(own, "n")}
+    )
+    s = q.stream(lateness=10)
+    with pytest.raises(sash.InUse):
+        s.push(batches(1, rows=160)[0])
+    assert rows == [0]

@@ -10,6 +10,7 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from random import Random
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from sash.tables.rows import rows_in_order
 from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import answers, differences
-from trouble import in_threads, interrupted
+from trouble import alarms, in_threads, interrupted
 
 WINDOWS: dict[str, Any] = {
     "tumbling": sash.tumbling(10, offset=3),
@@ -303,6 +304,25 @@ def test_an_interrupt_leaves_no_thread_behind() -> None:
         assert threading.active_count() == before
     assert came > seen[0] // 10
     assert q.run(given, threads=2).equals(right)
+
+
+@pytest.mark.plain
+def test_an_interrupt_of_the_wait_ends_when_all_threads_have() -> None:
+    here, done = threading.get_ident(), []
+
+    def work(item: int) -> None:
+        if threading.get_ident() != here:
+            alarm.ring(0.05)
+            sleep(0.3)
+            done.append(item)
+        else:
+            while not alarm.armed:
+                sleep(0.001)
+
+    with alarms(KeyboardInterrupt) as alarm:
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side(work, [0, 1], 2)
+        assert len(done) == 1
 
 
 def test_a_system_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:

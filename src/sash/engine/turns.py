@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
 
 from ..aggregators.guard import InUse
+from ..kernels.threads import caller
 
 __all__ = ["BROKEN", "Turns", "in_turn", "in_turn_as_it_is"]
 
@@ -47,7 +48,7 @@ class Turns:
 
     def refuse(self) -> None:
         """Refuse a call from within a call."""
-        if self.owner == get_ident() and self.lock.locked():
+        if self.owner == caller() and self.lock.locked():
             raise InUse(
                 "this stream is in the middle of a call, and a function that it called uses it "
                 "again; an operator's functions and `where` cannot use their own stream"
@@ -61,7 +62,7 @@ class Turns:
     @contextmanager
     def between(self) -> Iterator[None]:
         """Hold a stream's turn between two calls; within a call, do nothing."""
-        if self.owner == get_ident():
+        if self.owner == caller():
             yield
         else:
             with self.lock:
@@ -103,7 +104,7 @@ def _in_turn(
         turns.refuse()
         with turns.lock:
             try:
-                turns.owner = get_ident()
+                turns.owner = caller()
                 turns.check()
                 if settles:
                     self._settle()

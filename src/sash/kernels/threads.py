@@ -11,16 +11,29 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
-from threading import Thread
+from contextvars import ContextVar, copy_context
+from threading import Thread, get_ident
+from time import sleep
 from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["how_many", "side_by_side"]
+__all__ = ["caller", "how_many", "side_by_side"]
 
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
+
+_CALLER: ContextVar[int] = ContextVar("caller")  # set in threads that `side_by_side` starts
+
+
+def caller() -> int:
+    """The thread on whose behalf this thread runs: in a thread that `side_by_side` started, the
+    thread that called it; else this thread itself.
+
+    >>> len({caller(), *side_by_side(lambda _: caller(), range(4), threads=2)})
+    1
+    """
+    return _CALLER.get(None) or get_ident()
 
 
 def how_many(threads: Any = None) -> int:
@@ -84,6 +97,7 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
     found: list[Any] = [None] * len(items)
     failed: dict[int, BaseException] = {}
     stop: list[bool] = []
+    serving: set[int] = set()  # the threads that may be at work
     numbers = iter(range(len(items)))  # each number goes to one thread
 
     def serve() -> None:
@@ -97,7 +111,17 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
             except BaseException as error:
                 failed[i] = error
 
-    made = [Thread(target=copy_context().run, args=(serve,)) for _ in range(helpers)]
+    whom = caller()
+
+    def help_out() -> None:
+        _CALLER.set(whom)
+        serving.add(get_ident())
+        try:
+            serve()
+        finally:
+            serving.discard(get_ident())
+
+    made = [Thread(target=copy_context().run, args=(help_out,)) for _ in range(helpers)]
     try:
         for thread in made:
             try:
@@ -105,10 +129,10 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
             except RuntimeError:  # the system gives no more threads
                 break
         serve()
-        _join(made)
+        _join(made, serving)
     except BaseException:  # Ctrl-C can come at any step, also of the wait
         stop.append(True)
-        _join(made)
+        _join(made, serving)
         raise
     for error in failed.values():
         if not isinstance(error, Exception):  # Ctrl-C, say
@@ -118,7 +142,7 @@ def side_by_side(work: Callable[[I], R], items: Sequence[I], threads: int) -> li
     return found
 
 
-def _join(threads: list[Thread]) -> None:
+def _join(threads: list[Thread], serving: set[int]) -> None:
     """Wait for all threads.  If a signal's handler raises meanwhile, raise its error afterwards."""
     late: BaseException | None = None
     for thread in threads:
@@ -127,5 +151,11 @@ def _join(threads: list[Thread]) -> None:
                 thread.join()
             except BaseException as error:
                 late = error
+    # before Python 3.13, a `join` that is interrupted takes the thread for ended
+    while serving and not serving.isdisjoint(sys._current_frames()):
+        try:
+            sleep(0.001)
+        except BaseException as error:
+            late = error
     if late is not None:
         raise late

@@ -168,14 +168,15 @@ def _from_events(
 
 
 def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
-    """Make a column of the type that Arrow infers.  If the values have no common type, make a
-    column of text, or raise if the query reads the column."""
+    """Make a column of the type that Arrow infers.  If the values have no common type, or some of
+    them are no valid text, make a column of text, or raise if the query reads the column."""
     try:
         return pa.array(items)
     except CANNOT_BE as error:
         if read:
             raise TypeError(f"column {name!r} has values of no common type: {error}") from None
-        return pa.array([None if x is None else str(x) for x in items], pa.string())
+        text = (None if x is None else str(x).encode(errors="backslashreplace") for x in items)
+        return pa.array(list(text), pa.string())
 
 
 def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, Reasons]:
