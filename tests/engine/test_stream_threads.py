@@ -484,7 +484,12 @@ def test_an_interrupt_leaves_a_sound_stream_or_none(
     with interrupted(0) as lines:
         again.push(second)
     stopped = refused = 0
-    for n in range(1, lines[0], 41 if kind == "sliding" else 97):
+    step = 41 if kind == "sliding" else 97
+    # a busy machine moves work between threads, so one pass may meet no line in the middle of a
+    # change: then another pass takes the lines between
+    for n in (n for start in (1, 24, 11) for n in range(start, lines[0], step)):
+        if n in (24, 11) and stopped > refused > 0:
+            break
         s = q.stream(lateness=10)
         s.push(first)
         try:
