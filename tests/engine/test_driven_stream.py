@@ -49,6 +49,21 @@ def test_an_event_goes_only_when_it_is_the_oldest() -> None:
     assert found + s.close()["all"].to_pylist() == right
 
 
+@pytest.mark.parametrize(
+    "window",
+    [sash.delta("x", 0.5, every=3.5), sash.window(keep=sash.rows(2), every=sash.punctuated("m"))],
+    ids=repr,
+)
+def test_measured_columns_may_be_dictionaries(window: Any) -> None:
+    table = pa.table({"t": [1, 2, 3, 4], "x": [1, 5, None, 1], "m": [None, True, False, True]})
+    q = sash.Query(time="t", window=window, select={"all": sash.collect("t")})
+    right = q.run(table)["all"].to_pylist()
+    coded = pa.table({n: table[n].dictionary_encode() if n != "t" else table[n] for n in "txm"})
+    s = q.stream()
+    found = s.push(coded)["all"].to_pylist()
+    assert found + s.close()["all"].to_pylist() == right == q.run(coded)["all"].to_pylist()
+
+
 @pytest.mark.parametrize("window", [sash.delta("x", 5, every=2), sash.delta("x", 3)], ids=repr)
 def test_nulls_at_the_beginning_are_as_the_first_value(window: Any) -> None:
     values = [None, None, 7, None, 8, 9, 10, None, 2]
