@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _sum_later(a: Any, b: Any) -> Any:
 _sum_and_last = Operator("sum_and_last", (0, 0, 0), _sum_lift, _sum_later, skips=(False,))
 
 
-def at_most_sum(limit: float, column: int | str | None = None) -> Policy:
+def at_most_sum(limit: float | Decimal, column: int | str | None = None) -> Policy:
     """Keep the youngest values that add up to at most `limit`.  Values must not be negative.
 
     >>> from sash.aggregators import Amta
@@ -124,6 +125,10 @@ def at_most_sum(limit: float, column: int | str | None = None) -> Policy:
     >>> len(window)
     3
     """
+    if isinstance(limit, np.generic):
+        limit = limit.item()
+    if isinstance(limit, bool) or not isinstance(limit, int | float | Decimal) or limit != limit:
+        raise ValueError(f"limit is a number that a sum may reach, not {limit!r}")
 
     def rule(total: Any, old: Any) -> bool:
         return bool(total[1] - old[1] + old[2] > limit)
