@@ -139,3 +139,23 @@ def test_the_ticks_of_a_gap_are_emitted_when_an_event_closes_it() -> None:
     s.push({"t": [30], "x": ["b"]})
     s.push({"t": [29], "x": ["c"]})
     assert s.late["missed_end"].to_pylist() == [30]
+
+
+def test_the_clock_does_not_run_from_a_mark_to_the_next_event() -> None:
+    """Centuries may lie between the two; and where it would fire too often, the error says so."""
+    window = sash.window(keep=sash.punctuated("last"), every=10)
+    events = {"t": [3, 12, 30, 2**59, 2**59 + 19], "x": list("abcde"), "last": [0, 0, 1, 0, 0]}
+    table = pa.table(events | {"last": pa.array(events["last"]).cast(pa.bool_())})
+    q = sash.Query(time="t", window=window, select={"all": sash.concat("x")})
+    found = q.run(table)
+    ends = [10, 20, 30, 2**59 + 2, 2**59 + 12, 2**59 + 22]
+    assert found["window_end"].to_pylist() == ends
+    assert found["all"].to_pylist() == ["a", "ab", "ab", "d", "d", "de"]
+    for most in (1, 5):
+        s = q.stream()
+        parts = [s.push(table.slice(i, most)) for i in range(0, 5, most)]
+        assert pa.concat_tables([*parts, s.close()]).equals(found)
+    q = sash.Query(time="t", window=sash.window(keep=sash.rows(2), every=1), select=q.select)
+    for run in (q.run, q.stream().push):
+        with pytest.raises(MemoryError, match=r"fires every 1 microsecond fires up to 576,"):
+            run(table)
