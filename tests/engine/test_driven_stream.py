@@ -124,6 +124,21 @@ def test_a_row_that_a_policy_refuses_is_late() -> None:
     assert s.close()["all"].to_pylist() == [["1"], ["1", "2"]]
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_value_that_is_no_number_does_not_stay_in_a_sum_for_ever(odd: float) -> None:
+    q = sash.Query(
+        time="t",
+        window=sash.policies.at_most_sum(3, column="x"),
+        select={"all": sash.collect("t")},
+    )
+    table = pa.table({"t": range(5), "x": [2.0, odd, None, 1.0, 2.5]})
+    right = [[0], [], [2], [2, 3], [4]]
+    assert q.run(table)["all"].to_pylist() == right
+    s = q.stream()
+    found = [x for i in range(5) for x in s.push(table.slice(i, 1))["all"].to_pylist()]
+    assert found + s.close()["all"].to_pylist() == right
+
+
 def test_the_ticks_of_a_gap_are_emitted_when_an_event_closes_it() -> None:
     s = stream_of(sash.window(keep=sash.rows(2), every=10))
     assert s.push({"t": [3, 12], "x": ["a", "b"]})["window_end"].to_pylist() == [10]
