@@ -239,6 +239,9 @@ def test_an_empty_window_takes_a_policy_and_a_full_one_does_not() -> None:
         Amta(ops.arg_max, policy=at_most_sum(3))
     with pytest.raises(ValueError, match="not -1"):
         at_most(-1)
+    for limit in ("9", None, float("nan")):
+        with pytest.raises(ValueError, match="limit is a number that a sum may reach"):
+            at_most_sum(limit)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", BOTH)

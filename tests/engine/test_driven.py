@@ -277,6 +277,41 @@ def test_pandas_columns_keep_their_types() -> None:
     assert made["id"][0] == 2**53 + 1
 
 
+@pytest.mark.parametrize("by_brute_force", [False, True])
+def test_rows_of_pandas_keep_their_index(
+    by_brute_force: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a result can be assigned to the frame, which may be a filtered or sorted one."""
+    import pandas as pd
+
+    if by_brute_force:
+        monkeypatch.setenv("SASH_ORACLE", "1")
+    index = pd.Index([5, 3, 9, 7], name="id")
+    frame = pd.DataFrame({"t": [3, 1, 4, 9], "x": [30, 10, 40, 90]}, index=index)
+    select = {"sum": sash.sum("x")}
+    q = sash.Query(time="t", window=sash.trailing(2), select=select)
+    own = frame.index.copy()
+    assert frame.assign(sum=q.run(frame)["sum"])["sum"].tolist() == [40, 10, 70, 90]
+    assert q.run(frame).index.equals(own)
+    some = sash.Query(
+        time="t", window=sash.rows(2, every=2), select=select, where=pc.field("x") != 40
+    )
+    assert some.run(frame)["sum"].to_dict() == {5: 40}
+    assert sash.share({"q": q, "some": some}).run(frame)["some"]["sum"].to_dict() == {5: 40}
+    if not by_brute_force:
+        assert q.at(frame, frame[["t"]], time="t")["sum"].to_dict() == {5: 40, 3: 10, 9: 70, 7: 90}
+
+
+def test_an_enum_of_polars_stays_one() -> None:
+    pl = pytest.importorskip("polars")
+    kind = pl.Enum(["low", "high"])
+    frame = pl.DataFrame({"t": [2, 1], "e": pl.Series(["high", None], dtype=kind)})
+    q = sash.Query(time="t", window=sash.rows(2), select={"n": sash.count()})
+    for table in (frame, frame.lazy()):
+        assert q.run(table).select("t", "e").equals(frame)
+        assert q.run(table).schema["e"] == kind
+
+
 def test_a_delta_over_the_whole_range_of_integers() -> None:
     q = sash.Query(time="t", window=sash.delta("x", 3), select={"n": sash.count()})
     low = -(2**63)

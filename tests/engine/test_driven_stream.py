@@ -49,6 +49,21 @@ def test_an_event_goes_only_when_it_is_the_oldest() -> None:
     assert found + s.close()["all"].to_pylist() == right
 
 
+@pytest.mark.parametrize(
+    "window",
+    [sash.delta("x", 0.5, every=3.5), sash.window(keep=sash.rows(2), every=sash.punctuated("m"))],
+    ids=repr,
+)
+def test_measured_columns_may_be_dictionaries(window: Any) -> None:
+    table = pa.table({"t": [1, 2, 3, 4], "x": [1, 5, None, 1], "m": [None, True, False, True]})
+    q = sash.Query(time="t", window=window, select={"all": sash.collect("t")})
+    right = q.run(table)["all"].to_pylist()
+    coded = pa.table({n: table[n].dictionary_encode() if n != "t" else table[n] for n in "txm"})
+    s = q.stream()
+    found = s.push(coded)["all"].to_pylist()
+    assert found + s.close()["all"].to_pylist() == right == q.run(coded)["all"].to_pylist()
+
+
 @pytest.mark.parametrize("window", [sash.delta("x", 5, every=2), sash.delta("x", 3)], ids=repr)
 def test_nulls_at_the_beginning_are_as_the_first_value(window: Any) -> None:
     values = [None, None, 7, None, 8, 9, 10, None, 2]
@@ -109,6 +124,21 @@ def test_a_row_that_a_policy_refuses_is_late() -> None:
     assert s.close()["all"].to_pylist() == [["1"], ["1", "2"]]
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_value_that_is_no_number_does_not_stay_in_a_sum_for_ever(odd: float) -> None:
+    q = sash.Query(
+        time="t",
+        window=sash.policies.at_most_sum(3, column="x"),
+        select={"all": sash.collect("t")},
+    )
+    table = pa.table({"t": range(5), "x": [2.0, odd, None, 1.0, 2.5]})
+    right = [[0], [], [2], [2, 3], [4]]
+    assert q.run(table)["all"].to_pylist() == right
+    s = q.stream()
+    found = [x for i in range(5) for x in s.push(table.slice(i, 1))["all"].to_pylist()]
+    assert found + s.close()["all"].to_pylist() == right
+
+
 def test_the_ticks_of_a_gap_are_emitted_when_an_event_closes_it() -> None:
     s = stream_of(sash.window(keep=sash.rows(2), every=10))
     assert s.push({"t": [3, 12], "x": ["a", "b"]})["window_end"].to_pylist() == [10]
@@ -124,3 +154,23 @@ def test_the_ticks_of_a_gap_are_emitted_when_an_event_closes_it() -> None:
     s.push({"t": [30], "x": ["b"]})
     s.push({"t": [29], "x": ["c"]})
     assert s.late["missed_end"].to_pylist() == [30]
+
+
+def test_the_clock_does_not_run_from_a_mark_to_the_next_event() -> None:
+    """Centuries may lie between the two; and where it would fire too often, the error says so."""
+    window = sash.window(keep=sash.punctuated("last"), every=10)
+    events = {"t": [3, 12, 30, 2**59, 2**59 + 19], "x": list("abcde"), "last": [0, 0, 1, 0, 0]}
+    table = pa.table(events | {"last": pa.array(events["last"]).cast(pa.bool_())})
+    q = sash.Query(time="t", window=window, select={"all": sash.concat("x")})
+    found = q.run(table)
+    ends = [10, 20, 30, 2**59 + 2, 2**59 + 12, 2**59 + 22]
+    assert found["window_end"].to_pylist() == ends
+    assert found["all"].to_pylist() == ["a", "ab", "ab", "d", "d", "de"]
+    for most in (1, 5):
+        s = q.stream()
+        parts = [s.push(table.slice(i, most)) for i in range(0, 5, most)]
+        assert pa.concat_tables([*parts, s.close()]).equals(found)
+    q = sash.Query(time="t", window=sash.window(keep=sash.rows(2), every=1), select=q.select)
+    for run in (q.run, q.stream().push):
+        with pytest.raises(MemoryError, match=r"fires every 1 microsecond fires up to 576,"):
+            run(table)

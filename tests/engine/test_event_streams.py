@@ -375,6 +375,9 @@ def test_a_tie_that_streams_cannot_honour_is_refused(window: Any, mode: Any) -> 
 def test_there_is_no_range_to_ask_for(window: Any) -> None:
     with pytest.raises(ValueError, match=r"answers (for its events|as of a time)"):
         query(window=window).stream().query("a")
+    if not isinstance(window, sash.windows.Trailing) or window.excludes_some:
+        with pytest.raises(ValueError, match=r"must be sash\.trailing\(…\) or .* without exclude"):
+            query(window=window).stream().query("a", at=3)
 
 
 def visited(s: Any) -> int:

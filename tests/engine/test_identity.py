@@ -405,6 +405,30 @@ def test_ready_operators_have_no_functions_in_the_fingerprint() -> None:
     assert facts["b: operator"] == "first_n(3)"
 
 
+@pytest.mark.plain
+def test_a_policy_of_ones_own_is_compared_by_its_rule_and_operator() -> None:
+    text = """
+        digits = sash.operator(
+            identity=0, lift=lambda x: x % 10, combine=lambda a, b: a + b, name="digits"
+        )
+        own = sash.policy(lambda total, old: total - old > 3, over=digits, columns="x")
+        """
+    once = program(text)["own"]
+    at_most = sash.policies.at_most
+
+    def facts(policy: Any) -> dict[str, str]:
+        select = {"n": sash.count()}
+        return fingerprint(sash.Query(time="t", window=policy, select=select))
+
+    assert facts(once) == facts(program(text)["own"])
+    for was, is_ in (("old > 3", "old > 4"), ("x % 10", "x % 9")):
+        other = program(text.replace(was, is_))["own"]
+        for both in ([once, other], [sash.policies.any_of(at_most(2), p) for p in (once, other)]):
+            (found,) = differences(*map(facts, both))
+            assert found.endswith("differs")
+    assert not any("policy" in key for key in facts(sash.policies.any_of(at_most(2), at_most(3))))
+
+
 def test_what_a_function_changes_while_it_runs_is_no_difference() -> None:
     text = """
         seen = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -212,6 +213,20 @@ def test_the_slices_are_drawn() -> None:
     ]
     long = query(sash.sliding("1 hour", "1 minute")).explain().windows.drawing
     assert long[2] == "[---------------------⋯--------------)"
+
+
+@pytest.mark.parametrize(
+    ("window", "drawn"),
+    [
+        (sash.trailing("1 hour", closed="right"), r"\(-+\]   .* over 1 hour up to it"),
+        (sash.trailing("1 hour", exclude="row"), r"\[-+\)   .* up to it, without itself"),
+        (sash.lifetime(delay="1 hour"), r"\[-+\]   x   .* over all events up to 1 hour before it"),
+    ],
+    ids=repr,
+)
+def test_the_ends_of_a_trailing_window_are_drawn(window: Any, drawn: str) -> None:
+    *_, line = query(window).explain().windows.drawing
+    assert re.fullmatch(drawn, line.strip())
 
 
 @pytest.mark.parametrize("window", [*WINDOWS, *DRIVEN, *BY_EVENTS], ids=repr)

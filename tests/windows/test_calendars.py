@@ -220,7 +220,7 @@ def test_names_and_fields() -> None:
         ({"size": "1 month 1 day"}, "in days or in months, and '1 month 1 day' mixes them"),
         ({"size": "1.5 days"}, "whole days or months, not '1.5 days'"),
         ({"size": "1 M"}, "'M' is a minute to some and a month to others"),
-        ({"size": ""}, "a window's size is empty"),
+        ({"size": ""}, "a window's size is empty; write it as '1 month'"),
         ({"size": "0 days"}, "at least a day, and at most 10,000 years, not 0 days"),
         ({"size": "-1 month"}, "at least a day, and at most 10,000 years, not -1 months"),
         ({"size": "20000 years"}, "at most 10,000 years"),

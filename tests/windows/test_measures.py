@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sash
@@ -70,6 +71,7 @@ def test_ticks_of_the_clock() -> None:
 def test_names_and_fields() -> None:
     assert repr(sash.delta("v", 2, every=0.5)) == "delta('v', 2, every=0.5)"
     assert sash.delta("v", 2) == Delta("v", 2)
+    assert repr(sash.delta("v", np.int64(2), np.float32(0.5))) == "delta('v', 2, every=0.5)"
     assert sash.punctuated("last") == Punctuated("last")
     window = sash.window(keep="1 hour", every=sash.delta("v", 2))
     assert repr(window) == "window(keep='1 hour', every=delta('v', 2))"
@@ -86,6 +88,7 @@ def test_names_and_fields() -> None:
     [
         (lambda: sash.delta(3, 1), TypeError, "a delta is of a column, by its name, not 3"),
         (lambda: sash.delta("v", "1"), TypeError, "size is a number by which values change"),
+        (lambda: sash.delta("v", np.bool_(True)), TypeError, "size is a number by which values"),
         (lambda: sash.delta("v", 0), ValueError, "size is a number above 0, not 0"),
         (lambda: sash.delta("v", 1, float("inf")), ValueError, "every is a number above 0"),
         (lambda: sash.punctuated(None), TypeError, "marks are in a column, given by its name"),

@@ -37,6 +37,7 @@ from ..tables.arrow import (
     filtered,
     flat,
     kind_of,
+    numbered,
     one_array,
     time_text,
     times_of,
@@ -70,11 +71,11 @@ def at(
         if name in asked.column_names:
             raise ValueError(f"the questions have a column {name!r} of their own; choose another")
     values = values_at(query, given, asked, time, known, how_many(threads))
-    made = asked
+    kind = kind_of(questions)
+    made = numbered(asked) if kind == "pandas" else asked
     for name, column in values.items():
         made = made.append_column(name, column)
-    kind = kind_of(questions)
-    return as_given(made, kind, questions if kind == "pandas" else None)
+    return as_given(made, kind, questions)
 
 
 def check_window(query: Query) -> None:

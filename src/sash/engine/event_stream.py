@@ -27,6 +27,7 @@ from ..state.portions import Among
 from ..tables.answers import warn_of
 from ..tables.arrow import as_given, one_array, times_of
 from ..tables.intake import bad_rows, conform, some_rows
+from .as_of import check_window
 from .delays import delay_counts, no_delays
 from .failures import CombineFailed, key_text
 from .late import Late, refused_times
@@ -285,6 +286,8 @@ class EventStream(Stream, ABC):
         self, key: Any = (), lo: Any = None, hi: Any = None, *, at: Any = None
     ) -> dict[str, Any]:
         """Refuse: events make the windows."""
+        if at is not None:
+            check_window(self._query)
         raise ValueError(
             f"a stream of {self._query.window!r} answers for its events; for any range of times "
             "stream a window that is aligned to the clock"

@@ -4,6 +4,7 @@ The fingerprint has a line for each fact of the query, and lines `aggregate: fac
 aggregates, so that a difference names the fact that changed.  A ready operator is identified by its
 name and parameters; a user's operator by its functions with everything that they use, its identity,
 and its declarations (`kernels.fingerprint`).  (`equal` is left out, because only tests use it.)
+So is a user's policy as a window, by its rule and its operator.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from types import FunctionType
+from typing import Any
 
 from ..kernels.fingerprint import digest, text_of
 from ..operators.contract import Operator
 from ..query.conditions import condition_text
 from ..query.query import Query
-from ..windows import duration_text
+from ..windows import Ruled, duration_text
 
 __all__ = ["check_trust", "differences", "fingerprint"]
 
@@ -42,6 +44,10 @@ def fingerprint(query: Query) -> dict[str, str]:
         "emit": query.emit,
         _PYTHON: f"{sys.version_info[0]}.{sys.version_info[1]}",
     }
+    if isinstance(query.window, Ruled) and _is_own_rule(query.window.policy.rule):
+        policy = query.window.policy
+        facts |= {f"{fact} of the policy": said for fact, said in _facts(policy.over)}
+        facts["rule of the policy"] = f"#{digest(policy.rule)}"
     for name, chosen in query.select.items():
         facts[f"{name}: columns"] = ", ".join(chosen.columns)
         facts[f"{name}: returns"] = str(chosen.returns)
@@ -71,14 +77,14 @@ def differences(old: dict[str, str], new: dict[str, str], trust: Iterable[str] =
         if old.get(key) == new.get(key) or key == _PYTHON:
             continue
         name, fact = _split(key)
+        if fact in _FUNCTIONS and not same_python:
+            continue
         if name:
             if name not in before or name not in now:
                 continue  # the line of `select` names this difference
             operator = f"{name}: operator"
             if old.get(operator) != new.get(operator) and key != operator:
                 continue  # another operator differs in everything else, too
-            if fact in _FUNCTIONS and not same_python:
-                continue
             if fact in ("identity", *_FUNCTIONS) and name in trusted:
                 continue
         found.append(_difference(key, old.get(key, ""), new.get(key, "")))
@@ -150,6 +156,14 @@ def _is_own(operator: Operator) -> bool:
     return not operator.ready or any(
         isinstance(f, FunctionType) and f.__module__.partition(".")[0] != "sash" for f in functions
     )
+
+
+def _is_own_rule(rule: Any) -> bool:
+    """True if a policy's rule, or one that it calls, is the user's."""
+    if not isinstance(rule, FunctionType) or rule.__module__.partition(".")[0] != "sash":
+        return True
+    used = [cell.cell_contents for cell in rule.__closure__ or ()]
+    return any(callable(one) and _is_own_rule(one) for one in used)
 
 
 def _partial(operator: Operator) -> str:

@@ -29,6 +29,7 @@ from ..tables.arrow import (
     check_times,
     filtered,
     kind_of,
+    numbered,
     one_array,
     times_of,
 )
@@ -62,13 +63,14 @@ def run(query: Query, table: Any) -> Any:
     clock = query.window.clock
     check_times(query.time, column, times_of(column, clock)[1], clock)
     if isinstance(query.window, Driven):
+        given = numbered(given) if kind_of(table) == "pandas" else given
         events = given if query.where is None else filtered(given, query.where)
         found = answers_by_event(query, events_of(query, events))
         made = events.take(pa.array([n for n, _ in found], pa.int64()))
         added = columns_of_rows(plan, [row for _, row in found], None)
         for name, values in added.items():
             made = made.append_column(name, values)
-        return as_given(made, kind_of(table))
+        return as_given(made, kind_of(table), table)
     return as_given(table_of_rows(plan, answers(query, given), None), kind_of(table))
 
 

@@ -31,6 +31,7 @@ from ..tables.arrow import (
     as_time,
     filtered,
     kind_of,
+    numbered,
     time_text,
 )
 from ..tables.rows import read_rows
@@ -66,20 +67,27 @@ def run(query: Query, table: Any, threads: int | None = None, slicing: str = "au
     # a condition may read any column, and the rows of driven windows keep all columns
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     kind = kind_of(table)
-    made = run_arrow(query, given, many, cut)
-    return as_given(made, kind, table if driven and kind == "pandas" else None)
+    if not driven:
+        return as_given(run_arrow(query, given, many, cut), kind)
+    return as_given(run_arrow(query, given, many, cut, keep_numbers=kind == "pandas"), kind, table)
 
 
 def run_arrow(
-    query: Query, given: pa.Table, threads: int, slicing: Slicing | None = None
+    query: Query,
+    given: pa.Table,
+    threads: int,
+    slicing: Slicing | None = None,
+    *,
+    keep_numbers: bool = False,
 ) -> pa.Table:
-    """The results of a query over an Arrow table."""
+    """The results of a query over an Arrow table; of a driven window with the numbers of the rows,
+    if the caller wants to keep them."""
     if query.several and isinstance(query.window, Aligned):
         from .shared_run import sized_results  # here, because shared_run imports this module
 
         return sized_results(query, given, threads)
     plan = make_plan(query, given.schema, whole=True)
-    return run_plan(plan, given, threads, slicing)
+    return run_plan(plan, numbered(given) if keep_numbers else given, threads, slicing)
 
 
 def slicing_for(query: Query, asked: str) -> Slicing | None:

@@ -61,20 +61,19 @@ def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any
     given = as_arrow(table, tuple(read) if some else None)
     made: dict[str, pa.Table] = {}
     for bundle in shared.plan.bundles:
-        made |= _results(bundle, given, many)
+        made |= _results(bundle, given, many, kind)
     return {
-        name: as_given(
-            made[name], kind, table if kind == "pandas" and isinstance(q.window, Driven) else None
-        )
+        name: as_given(made[name], kind, table if isinstance(q.window, Driven) else None)
         for name, q in queries.items()
     }
 
 
-def _results(bundle: Bundle, given: pa.Table, threads: int) -> dict[str, pa.Table]:
+def _results(bundle: Bundle, given: pa.Table, threads: int, kind: str) -> dict[str, pa.Table]:
     """The results of a bundle's queries."""
     if len(bundle.queries) == 1:
         ((name, query),) = bundle.queries.items()
-        return {name: run_arrow(query, given, threads)}
+        keep = kind == "pandas" and isinstance(query.window, Driven)
+        return {name: run_arrow(query, given, threads, keep_numbers=keep)}
     return results_of_bundle(plan_bundle(bundle, given.schema, whole=True), given, threads)
 
 

@@ -362,8 +362,8 @@ ABILITIES = (
         TypeError,
     ),
     Ability(
-        "the values of `trailing` and `lifetime` as of any moment (`Query.at`, "
-        "`Stream.query(at=…)`, `sash.spark.at`)",
+        "the values of `trailing` and `lifetime`, without `exclude='row'` or `'ties'`, as of any "
+        "moment (`Query.at`, `Stream.query(at=…)`, `sash.spark.at`)",
         {"Spark stream": "its state cannot be asked"},
     ),
     Ability(

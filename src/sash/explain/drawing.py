@@ -195,10 +195,24 @@ def _driven(window: Driven) -> list[str]:
     )
     lines = [f"{letters.rstrip()}   events of a key{', ! are marked' if marked else ''}"]
     for i in [i for i in range(len(_EVENTS)) if chosen(i)][-_DRAWN:]:
+        if isinstance(window, Trailing):
+            lines.append(_trailing(window, _EVENTS[i]))
+            continue
         low, high = kept(i), _EVENTS[i]
         lines.append(" " * low + "[" + "-" * (high - low - 1) + "]")
     lines[-1] += "   " + _holds(window)
     return lines
+
+
+def _trailing(window: Trailing, event: int) -> str:
+    """The line of an event's window: a round bracket where the window lacks its end, and the event
+    itself if the window ends before it."""
+    high = event - 4 if window.delay else event
+    low = 0 if window.length is None else max(0, high - 14)
+    begin = "[" if window.closed in ("both", "left") else "("
+    end = "]" if window.closed in ("both", "right") and window.exclude in (None, "ties") else ")"
+    line = " " * low + begin + "-" * (high - low - 1) + end
+    return f"{line}   x" if window.delay else line
 
 
 def _gap_behind(event: int) -> int:
@@ -227,14 +241,23 @@ def _fired(fires: Fires) -> Callable[[int], bool]:
 def _holds(window: Driven) -> str:
     keeps, fires = window.keeps, window.fires
     if isinstance(window, Trailing):
-        held = "all before" if window.length is None else duration_text(window.length)
-        return f"each event has a row, over {held} up to it"
+        held = "all events" if window.length is None else duration_text(window.length)
+        end = f"{duration_text(window.delay)} before it" if window.delay else "it"
+        return f"each event has a row, over {held} up to {end}{_WITHOUT[window.exclude]}"
     what = _measure(keeps)
     if isinstance(fires, Count):
         when = "at every event" if fires.rows == 1 else f"at every {fires.rows:,} events"
     else:
         when = f"at every {_change(fires)}"
     return f"{what}, {when}"
+
+
+_WITHOUT = {
+    None: "",
+    "row": ", without itself",
+    "group": ", without those at its time",
+    "ties": ", without others at its time",
+}
 
 
 def _measure(keeps: Keeps) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -99,22 +100,27 @@ def at_most_span(span: Any, column: int | str | None = None) -> Policy:
     return Policy(rule, _youngest, _one(column), f"at_most_span({span})", ("timestamp",))
 
 
-# A sum: (count, the sum, the youngest value)
+# A sum: (count, the sum, the youngest value, how many values are infinite or NaN, and whether the
+# youngest one is): such a value would stay in the sum for ever
 
 
 def _sum_lift(x: Any) -> Any:
-    return (1, 0, 0) if x is None else (1, x, x)
+    if x is None:
+        return (1, 0, 0, 0, 0)
+    return (1, x, x, 0, 0) if x - x == 0 else (1, 0, 0, 1, 1)
 
 
 def _sum_later(a: Any, b: Any) -> Any:
-    return (a[0] + b[0], a[1] + b[1], b[2] if b[0] else a[2])
+    last = b if b[0] else a
+    return (a[0] + b[0], a[1] + b[1], last[2], a[3] + b[3], last[4])
 
 
-_sum_and_last = Operator("sum_and_last", (0, 0, 0), _sum_lift, _sum_later, skips=(False,))
+_sum_and_last = Operator("sum_and_last", (0,) * 5, _sum_lift, _sum_later, skips=(False,))
 
 
-def at_most_sum(limit: float, column: int | str | None = None) -> Policy:
-    """Keep the youngest values that add up to at most `limit`.  Values must not be negative.
+def at_most_sum(limit: float | Decimal, column: int | str | None = None) -> Policy:
+    """Keep the youngest values that add up to at most `limit`.  Values must not be negative; NaN
+    and infinity are more than any limit.
 
     >>> from sash.aggregators import Amta
     >>> from sash.operators import max
@@ -124,9 +130,14 @@ def at_most_sum(limit: float, column: int | str | None = None) -> Policy:
     >>> len(window)
     3
     """
+    if isinstance(limit, np.generic):
+        limit = limit.item()
+    if isinstance(limit, bool) or not isinstance(limit, int | float | Decimal) or limit != limit:
+        raise ValueError(f"limit is a number that a sum may reach, not {limit!r}")
 
     def rule(total: Any, old: Any) -> bool:
-        return bool(total[1] - old[1] + old[2] > limit)
+        beyond = total[3] - old[3] + old[4]
+        return bool(beyond > 0 or total[1] - old[1] + old[2] > limit)
 
     return Policy(rule, _sum_and_last, _one(column), f"at_most_sum({limit})")
 

@@ -235,7 +235,8 @@ class Query:
         """Run the query over a whole table (pandas, Polars or Arrow, rows in any order).
 
         The result is the same kind of table, ordered by keys, then window.  For driven windows, it
-        has a row for each event that fires, with all columns of the event, in the table's order.
+        has a row for each event that fires, with all columns of the event, in the table's order; in
+        pandas also with the event's index.
 
         `threads` is the number of threads; the default is the environment variable SASH_THREADS, or
         else one thread for each core that the process may use.  Results are the same to the bit for

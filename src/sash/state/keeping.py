@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array, Column, Table
+from ..tables.arrow import flat
 from ..tables.rows import Ordered
 from ..windows.contract import Change, Count, Fires, Keeps, Mark, Rule, Span
 from .lanes import objects
@@ -301,7 +302,8 @@ def firing(fires: Fires, table: pa.Table) -> Firing:
     """The `Firing` of a measure; `table` has the columns that it reads, and may be empty."""
     if isinstance(fires, Count):
         return FireCount(fires)
+    column = flat(table.column(fires.column))
     if isinstance(fires, Mark):
-        marks_in(fires, table.column(fires.column))
+        marks_in(fires, column)
         return FireMark(fires)
-    return FireChange(fires, table.column(fires.column).combine_chunks())
+    return FireChange(fires, column)

@@ -23,6 +23,7 @@ from ..tables.arrow import flat
 from ..tables.rows import Ordered
 from ..windows import Trailing
 from ..windows.contract import LATEST, Change, Count, Driven, Fires, Keeps, Mark, Rule, Span
+from ..windows.durations import duration_text
 from .frame_steps import HOLDS
 from .frames import Apart, Excluding, Frames, InTime, LastRows, Ranges
 from .measures_kernel import KEPT, SPANS
@@ -42,6 +43,8 @@ __all__ = [
     "since_changed",
     "since_ruled",
     "sizes_of",
+    "tick_runs",
+    "ticks_between",
     "ticks_of",
     "values_of",
     "values_range",
@@ -369,15 +372,37 @@ def ticks_of(keeps: Count | Change | Mark, tick: int, rows: Ordered) -> Spans:
     """The window at each tick: from the first tick after a group's first event to the first tick
     after its last event."""
     first, last = _kept(keeps, rows, ())
-    times, bounds = rows.times, rows.bounds
-    some = np.flatnonzero(np.diff(bounds))
-    begin, end = times[bounds[some]] // tick + 1, times[bounds[some + 1] - 1] // tick + 1
-    groups = np.repeat(some, end - begin + 1)
-    ends = ragged(begin, end - begin + 1) * tick
-    at = Places(rows.codes, times).find(groups, ends) - 1  # the last event before the tick
-    held = ~_marks(keeps, rows)[at] if isinstance(keeps, Mark) else np.ones(len(at), dtype=bool)
-    groups, ends, at = groups[held], ends[held], at[held]
-    return Spans(groups, times[first[at]], ends, Ranges(first[at], last[at]))
+    marks = _marks(keeps, rows) if isinstance(keeps, Mark) else None
+    groups, ends = ticks_between(*tick_runs(rows.times, rows.bounds, marks, tick), tick)
+    at = Places(rows.codes, rows.times).find(groups, ends) - 1  # the last event before the tick
+    return Spans(groups, rows.times[first[at]], ends, Ranges(first[at], last[at]))
+
+
+def tick_runs(
+    times: Array, bounds: Array, marks: Array | None, tick: int
+) -> tuple[Array, Array, Array]:
+    """The runs of ticks at which groups of events keep something: the group, and the numbers of
+    the first and the last tick.  With marks, nothing is kept from a mark to the next event."""
+    last = bounds[1:][np.diff(bounds) > 0] - 1
+    if marks is not None:
+        last = np.union1d(last, np.flatnonzero(marks))
+    first = np.append(bounds[0], last + 1)[: len(last)]
+    after = 1 if marks is None else ~marks[last]
+    groups = np.searchsorted(bounds, last, side="right") - 1
+    return groups, times[first] // tick + 1, times[last] // tick + after
+
+
+def ticks_between(owners: Array, begin: Array, end: Array, tick: int) -> tuple[Array, Array]:
+    """The times of the ticks from `begin` to `end`, with the owner of each."""
+    counts = np.maximum(end - begin + 1, 0)
+    try:
+        return np.repeat(owners, counts), ragged(begin, counts) * tick
+    except MemoryError:
+        raise MemoryError(
+            f"the result does not fit into memory: between the events of a key, a clock that fires "
+            f"every {duration_text(tick)} fires up to {counts.max():,} times; let it fire less "
+            "often, or use sash.sliding, which emits only windows that hold events"
+        ) from None
 
 
 def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None = None) -> Spans:

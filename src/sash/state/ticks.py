@@ -19,7 +19,8 @@ from ..windows.contract import Mark
 from .answers import by_key_and_time
 from .driven import Kept
 from .due import NEVER
-from .ragged import Places, ragged
+from .measures import tick_runs, ticks_between
+from .ragged import Places
 from .range_answers import Ranges
 
 __all__ = ["TickState", "Ticks"]
@@ -61,19 +62,15 @@ class TickState(Kept):
             begin = given.times[bounds[:-1]] // self._tick + 1
             following[touched] = np.minimum(following[touched], begin)
             behind[touched] = given.times[bounds[1:] - 1] // self._tick + 1
-        ends = np.minimum(behind[visits], watermark // self._tick)
-        counts = np.maximum(ends + 1 - following[visits], 0)
-        owner = np.repeat(np.arange(len(visits)), counts)
-        at_ticks = ragged(following[visits], counts) * self._tick
-        following[visits] += counts
-        # the last event before each tick, if the key keeps any
+        limit = np.minimum(behind[visits], watermark // self._tick)
+        marks = step.columns[0] if self._by_marks else None
+        of, begin, end = tick_runs(rows.times, rows.bounds, marks, self._tick)
+        begin, end = np.maximum(begin, following[visits][of]), np.minimum(end, limit[of])
+        owner, at_ticks = ticks_between(of, begin, end, self._tick)
+        following[visits] = np.maximum(following[visits], limit + 1)
+        # the last event before each tick
         codes = np.repeat(np.arange(len(visits)), np.diff(rows.bounds))
         at = Places(codes, rows.times).find(owner, at_ticks) - 1
-        held = at >= rows.bounds[owner]
-        owner, at, at_ticks = owner[held], at[held], at_ticks[held]
-        if self._by_marks:  # a mark is the last event of its window
-            held = ~step.columns[0][at]
-            owner, at, at_ticks = owner[held], at[held], at_ticks[held]
         shift = step.shifts[owner]
         asked = np.append(0, np.cumsum(np.bincount(owner, minlength=len(visits))))
         starts = rows.times[step.first[at]]

@@ -29,6 +29,7 @@ __all__ = [
     "has_tie_number",
     "kind_of",
     "no_rows",
+    "numbered",
     "one_array",
     "plain_type",
     "tie_numbers",
@@ -144,20 +145,36 @@ def kind_of(table: Any) -> str:
     return type(table).__module__.split(".")[0]
 
 
+def numbered(table: pa.Table) -> pa.Table:
+    """The table with a column more: the numbers of its rows, for `as_given`."""
+    return table.append_column(_NUMBER, pa.array(np.arange(table.num_rows)))
+
+
+_NUMBER = "\0 row"
+
+
 def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
-    """Turn a result into a table of a library.  In pandas, columns that the frame `like` has get
-    the types that they have there, so that integers with nulls do not become floats."""
+    """Turn a result into a table of a library.  Columns that the frame `like` has get the types
+    that they have there: in pandas, integers with nulls do not become floats.  Rows of a `numbered`
+    table keep the index that they have in a frame `like` of pandas."""
+    rows = None
+    if _NUMBER in result.column_names:
+        rows, result = result.column(_NUMBER), result.drop_columns([_NUMBER])
     if kind == "pandas":
         made = result.to_pandas()
         for name in [] if like is None else like.columns:
             back = getattr(like[name].dtype, "__from_arrow__", None)
             if back is not None:
                 made[name] = back(result.column(name))
+        if rows is not None:
+            made.index = like.index if len(made) == len(like) else like.index.take(rows.to_numpy())
         return made
     if kind == "polars":
         import polars
 
-        return polars.from_arrow(result)
+        made = polars.from_arrow(result)
+        own = {} if like is None else like.collect_schema()
+        return made.cast({name: own[name] for name in made.columns if own.get(name) == polars.Enum})
     return result
 
 

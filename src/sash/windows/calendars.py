@@ -227,7 +227,7 @@ def _length(given: Any, what: str) -> Length:
             f"with a timezone, {what} is text such as '1 day', '1 week' or '1 month', not {given!r}"
         )
     found: dict[Literal["day", "week", "month"], Any] = {}
-    for number, name in terms(given, what):
+    for number, name in terms(given, what, "1 month"):
         singular = name if name in _UNITS else name.removesuffix("s")
         if singular not in _UNITS:
             raise ValueError(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from numbers import Real
 from typing import Any
 
 from .contract import Change, Count, Driven
@@ -64,6 +65,11 @@ def check_change(given: Any, what: str) -> None:
         raise ValueError(f"{what} is a number above 0, not {given!r}")
 
 
+def _plain(given: Any) -> Any:
+    """A number of numpy as Python's; anything else as it is."""
+    return given.item() if isinstance(given, Real) and hasattr(given, "item") else given
+
+
 def delta(column: str, size: int | float, every: int | float | None = None) -> Delta:
     """The last events of a key whose values in a column of numbers differ by at most `size` from
     the newest event's value.  An event that has left does not come back.
@@ -77,4 +83,4 @@ def delta(column: str, size: int | float, every: int | float | None = None) -> D
     >>> q.run({"t": [1, 2, 3, 4], "x": [0, 9, 13, 30]})["all"].to_pylist()
     [[0], [0, 9], [9, 13], [30]]
     """
-    return Delta(column, size, every)
+    return Delta(column, _plain(size), _plain(every))

@@ -72,8 +72,9 @@ def duration(given: Any, what: str = "a duration", instead: str = "say it in day
     return int(total)
 
 
-def terms(given: str, what: str) -> Iterator[tuple[Fraction, str]]:
-    """The numbers and units in a text, with the units in lower case.
+def terms(given: str, what: str, such: str = "90 seconds") -> Iterator[tuple[Fraction, str]]:
+    """The numbers and units in a text, with the units in lower case; errors give the text `such` as
+    an example.
 
     >>> [(int(number), unit) for number, unit in terms("1 hour, 30 Minutes", "a duration")]
     [(1, 'hour'), (30, 'minutes')]
@@ -82,11 +83,11 @@ def terms(given: str, what: str) -> Iterator[tuple[Fraction, str]]:
     if text.lower().startswith("interval "):
         text = text[len("interval ") :]
     if not text:
-        raise ValueError(f"{what} is empty; write it as '90 seconds'")
+        raise ValueError(f"{what} is empty; write it as {such!r}")
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None:
-            raise ValueError(f"{what} of {given!r} is not understood; write it as '90 seconds'")
+            raise ValueError(f"{what} of {given!r} is not understood; write it as {such!r}")
         if term[2] == "M":
             raise ValueError(
                 f"{what} of {given!r}: 'M' is a minute to some and a month to others; write "
