@@ -132,6 +132,21 @@ def test_operators_of_ones_own_and_conditions(frame: Frame) -> None:
         sash.spark.aggregate(df, q, slices="spark")
 
 
+def test_a_way_that_cannot_be_had_says_why(frame: Frame) -> None:
+    def refused(slices: Any, why: str, select: Any, **more: Any) -> None:
+        q = sash.Query(time="t", window=more.pop("window", WINDOWS[1]), select=select, **more)
+        with pytest.raises(ValueError, match=f"slices='{slices}' cannot be had .*: {why}"):
+            sash.spark.aggregate(df, q, slices=slices)
+
+    df, far = frame(events("gaps", 5)), {"far": sash.aggregate(farthest, "i")}
+    days = sash.tumbling("1 day", timezone="America/New_York")
+    refused("spark", "Spark lacks one of the operators", far)
+    refused("spark", "the slices of a calendar", {"n": sash.count()}, window=days)
+    for more in ({}, {"where": pc.field("n") > 2}, {"window": days}):
+        for slices in ("spark", "python"):
+            refused(slices, "the order of events matters", {"n": sash.last("n")}, **more)
+
+
 def test_conditions_of_aggregates_whichever_way(frame: Frame) -> None:
     """Nulls, NaN and two zeros are among what is compared."""
     conditions = [
