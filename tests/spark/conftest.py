@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -55,4 +56,22 @@ def frame(spark: Any) -> Callable[[Any], Any]:
         finally:
             spark.conf.unset("spark.sql.timestampType")
 
+    return made
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """The files for rows that were made, in a folder where none has a name."""
+    from sash.spark import row_files
+
+    made: list[Any] = []
+
+    def noted(dir: str) -> Any:
+        assert dir == str(tmp_path)
+        made.append(TemporaryFile(dir=dir))  # noqa: SIM115
+        assert not list(tmp_path.iterdir())
+        return made[-1]
+
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},{tmp_path}/other")
+    monkeypatch.setattr(row_files, "TemporaryFile", noted)
     return made

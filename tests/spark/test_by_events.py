@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,12 +132,11 @@ def test_sessions_of_a_hot_key_are_cut_at_gaps(
 
 @pytest.mark.parametrize("size", [2000, 10**6])
 def test_a_task_works_on_some_of_its_keys_at_a_time(
-    size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    size: int, monkeypatch: pytest.MonkeyPatch, files: list[Any]
 ) -> None:
     """Whether its rows are in files or held."""
     monkeypatch.setattr(portions, "_BYTES", size)
     monkeypatch.setattr(portions, "_CHUNK", 500)
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     events = stream("disorder", 200, plain=True)
     names = [*events.column_names, "__sash_stretch"]
     rows = pa.table([*events.columns, pa.array([0] * 200)], names=names)
@@ -159,7 +157,8 @@ def test_a_task_works_on_some_of_its_keys_at_a_time(
     keys = [key for some in had for key in some]
     assert len(had) > 2
     assert len(keys) == len(set(keys))
-    assert not list(tmp_path.iterdir())
+    assert bool(files) == (size == 2000)
+    assert all(file.closed for file in files)
 
 
 def test_a_key_is_hot_if_it_has_more_than_its_share(frame: Frame) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import sash
@@ -46,6 +47,16 @@ def test_a_table_is_explained_by_the_way_that_it_takes(
     assert str(found)
 
 
+def test_a_key_with_a_map_is_explained(frame: Callable[[Any], Any]) -> None:
+    maps = pa.array(
+        [[("a", n % 3)] for n in range(SAMPLE.num_rows)], pa.map_(pa.string(), pa.int64())
+    )
+    q = sash.Query(
+        time="t", by=["m"], window=sash.sliding("10 s", "2 s"), select=SELECTS["numbers"]
+    )
+    assert sash.spark.explain(frame(SAMPLE.append_column("m", maps)), q).steps[0].why
+
+
 def test_a_hot_key_and_an_order_that_nothing_settles_are_warned_of(
     frame: Callable[[Any], Any],
 ) -> None:
@@ -77,6 +88,12 @@ def test_a_stream_is_explained_before_it_starts(spark: Any) -> None:
     with_late = sash.spark.explain(rate, q, late=True)
     assert with_late.steps[0].what == "rows are shuffled as they are"
     assert warned(with_late, "a hot key cannot be split")
+    with pytest.raises(ValueError, match="slices='spark' cannot be had for this query: the slices"):
+        sash.spark.explain(rate, q, slices="spark")
+    with pytest.raises(ValueError, match="slices is one of auto, spark, python, rows, not 'no'"):
+        sash.spark.explain(rate, q, slices="no")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"for a stream, sash\.spark\.explain says how it runs"):
+        sash.spark.way(rate, q)
     lifetime = sash.Query(time="timestamp", window=sash.lifetime(), select=counts)
     with pytest.raises(ValueError, match="a lifetime keeps one partial a key"):
         sash.spark.explain(rate, lifetime, mode="live")

@@ -3,9 +3,11 @@ in one piece, with all that comes held, and with all in files."""
 
 from __future__ import annotations
 
+import errno
 import random
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +25,7 @@ import sash.spark.micro_batch
 import sash.spark.packer
 import sash.state.keyed
 from sash.engine.bundles import bundle_alone
+from sash.spark import row_files
 from sash.spark.buckets import PAYLOAD
 from sash.spark.packer import Packer
 from sash.spark.payloads import Buckets, Unpacker, packed_rows
@@ -159,7 +162,7 @@ def in_portions(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_portions_are_as_good_as_one_piece(
-    case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    case: str, monkeypatch: pytest.MonkeyPatch, files: list[Any]
 ) -> None:
     whole, frames, _ = run(case, monkeypatch)
     assert sum(len(rows) for rows, _ in whole) > 100
@@ -172,9 +175,9 @@ def test_portions_are_as_good_as_one_piece(
     assert {times for name, times in most.items() if name[1:2] in (b"p", b"t")} == {1}
     monkeypatch.setattr(sash.spark.arrivals, "_BYTES", 1)
     monkeypatch.setattr(sash.spark.arrivals, "_CHUNK", 3000)
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     assert run(case, monkeypatch)[0] == whole
-    assert not list(tmp_path.iterdir())
+    assert files
+    assert all(file.closed for file in files)
 
 
 class Both:
@@ -237,7 +240,7 @@ def test_buckets_of_one_task(case: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("lanes", [1, 2, 5, 100])
 def test_lanes_share_the_files_that_are_open(
-    lanes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lanes: int, monkeypatch: pytest.MonkeyPatch, files: list[Any]
 ) -> None:
     """A process may have 1,024 files, more than a hundred lanes with 64 files each."""
     q = query(SLIDING)
@@ -246,15 +249,38 @@ def test_lanes_share_the_files_that_are_open(
     buckets = Buckets(np.zeros(1, dtype=np.int32))
     (value,) = packed_rows(q, table, buckets).column(PAYLOAD).to_pylist()
     monkeypatch.setattr(sash.spark.arrivals, "_BYTES", 1)
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     each = [sash.spark.arrivals.Arrivals(Unpacker(table.schema, q), lanes) for _ in range(lanes)]
     for lane in each:
         lane.add(value)
-    assert lanes / 2 <= len(list(tmp_path.glob("*/*"))) <= max(lanes, 64)
+    assert lanes / 2 <= len(files) <= max(lanes, 64)
     for lane in each:
         lane.coming()
         parts = [lane.among(slots) for slots in ((0, 9), (10, 99), (100, 255))]
         assert all(isinstance(part, pa.Table) and part.num_rows for part in parts)
         assert pa.concat_tables(parts).sort_by("t").equals(table)
         lane.close()
-    assert not list(tmp_path.iterdir())
+    assert all(file.closed for file in files)
+
+
+class Full(BytesIO):
+    """A file on a disk without room."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_file_that_cannot_be_written_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    schema = pa.schema([("n", pa.int64())])
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/gone")
+    with pytest.raises(
+        FileNotFoundError, match=r"/gone \(No such file .* set Spark's spark.local.dir"
+    ):
+        row_files.RowFile(schema)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    monkeypatch.setattr(row_files, "TemporaryFile", lambda dir: Full())
+    full = row_files.RowFile(schema)
+    with pytest.raises(OSError, match=rf"a file in {tmp_path} \(No space left on device\)"):
+        full.write(pa.table({"n": range(100_000)}, schema))
+    full.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -132,6 +131,21 @@ def test_operators_of_ones_own_and_conditions(frame: Frame) -> None:
         sash.spark.aggregate(df, q, slices="spark")
 
 
+def test_a_way_that_cannot_be_had_says_why(frame: Frame) -> None:
+    def refused(slices: Any, why: str, select: Any, **more: Any) -> None:
+        q = sash.Query(time="t", window=more.pop("window", WINDOWS[1]), select=select, **more)
+        with pytest.raises(ValueError, match=f"slices='{slices}' cannot be had .*: {why}"):
+            sash.spark.aggregate(df, q, slices=slices)
+
+    df, far = frame(events("gaps", 5)), {"far": sash.aggregate(farthest, "i")}
+    days = sash.tumbling("1 day", timezone="America/New_York")
+    refused("spark", "Spark lacks one of the operators", far)
+    refused("spark", "the slices of a calendar", {"n": sash.count()}, window=days)
+    for more in ({}, {"where": pc.field("n") > 2}, {"window": days}):
+        for slices in ("spark", "python"):
+            refused(slices, "the order of events matters", {"n": sash.last("n")}, **more)
+
+
 def test_conditions_of_aggregates_whichever_way(frame: Frame) -> None:
     """Nulls, NaN and two zeros are among what is compared."""
     conditions = [
@@ -239,7 +253,7 @@ def test_the_way_and_its_reason(frame: Frame) -> None:
 @pytest.mark.parametrize("keys", [["k"], ["k", "s"], []], ids=str)
 @pytest.mark.parametrize("emit", ["all", "changes"])
 def test_a_task_with_many_windows_has_some_of_them_at_a_time(
-    keys: list[str], emit: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    keys: list[str], emit: Any, monkeypatch: pytest.MonkeyPatch, files: list[Any]
 ) -> None:
     query = sash.Query(
         time="t",
@@ -287,7 +301,6 @@ def test_a_task_with_many_windows_has_some_of_them_at_a_time(
     assert len(held) > 4 if groups > 1 else len(held) == 1
 
     # more rows than a task holds go through files, which are gone afterwards
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},{tmp_path}/other")
     monkeypatch.setattr(portions, "_CHUNK", 1000)
     for bits in (5, 1):  # with one, files go to files again
         monkeypatch.setattr(portions, "_BITS", bits)
@@ -295,12 +308,13 @@ def test_a_task_with_many_windows_has_some_of_them_at_a_time(
         assert found() == whole
         assert len(held) > 2 if groups > 1 else len(held) == 1
         assert sum(held) == rows
-        assert not list(tmp_path.iterdir())
+        assert files
+        assert all(file.closed for file in files)
     started = made(table.to_batches(max_chunksize=90))
     next(started)
-    assert list(tmp_path.iterdir())
+    assert not all(file.closed for file in files)
     started.close()
-    assert not list(tmp_path.iterdir())
+    assert all(file.closed for file in files)
 
 
 # What Spark does with the plan

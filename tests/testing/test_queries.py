@@ -32,6 +32,21 @@ def test_windows_that_hold_an_event_are_listed_one_by_one() -> None:
     assert starts(answers(query(sash.sliding(5, 2, offset=1)), [{"t": 5, "x": 1}])) == [1, 3, 5]
 
 
+def test_maps_with_the_same_entries_are_one_key() -> None:
+    maps = [[("a", 0.0), ("b", math.nan)], [("b", math.nan), ("a", -0.0)], [], None]
+    table = pa.table(
+        {
+            "t": [1, 2, 3, 4],
+            "x": [1, 2, 3, 4],
+            "m": pa.array(maps, pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    q = query(sash.tumbling(9), by=["m"])
+    rows = answers(q, table)
+    assert sorted(row["xs"] for row in rows) == [[1, 2], [3], [4]]
+    assert not differences(q, rows, q.run(table), ordered=False)
+
+
 def test_events_are_folded_by_time_then_tie_then_arrival() -> None:
     rows = [
         {"t": 3, "x": "late", "o": 1},

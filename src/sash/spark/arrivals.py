@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from ..kernels.columns import Array
 from ..state.part_index import root_slots
 from ..state.portions import SLOTS, Among, Coming, no_coming
 from .payloads import Unpacker
-from .portions import local_folder
+from .row_files import RowFile
 
 __all__ = ["Arrivals"]
 
@@ -246,8 +244,7 @@ class _Files:
 
     def __init__(self, files: int) -> None:
         self._files = files
-        self._folder = TemporaryDirectory(prefix="sash-", dir=local_folder())
-        self._open: dict[tuple[int, bool], Any] = {}
+        self._made: dict[tuple[int, bool], RowFile] = {}
         self._last: tuple[int, list[tuple[bool, pa.Table]]] | None = None  # that was read
 
     def write(self, piece: _Piece) -> None:
@@ -257,15 +254,13 @@ class _Files:
             if not table.num_rows:
                 continue
             key = number, piece.sliced
-            if key not in self._open:
-                self._open[key] = pa.ipc.new_stream(str(self._path(*key)), table.schema)
-            self._open[key].write_table(table)
+            if key not in self._made:
+                self._made[key] = RowFile(table.schema)
+            self._made[key].write(table)
 
     def read(self, among: Among) -> Iterator[tuple[tuple[int, int], list[tuple[bool, pa.Table]]]]:
         """The files that have keys in some slots: those slots, and their tables.  What was read
         last is held, for the next portion may be in the same file."""
-        for writer in self._open.values():
-            writer.close()
         first, last = among or (0, SLOTS - 1)
         for number in range(first * self._files // SLOTS, last * self._files // SLOTS + 1):
             if self._last is None or self._last[0] != number:
@@ -275,13 +270,9 @@ class _Files:
 
     def _tables(self, number: int) -> Iterator[tuple[bool, pa.Table]]:
         for sliced in (False, True):
-            if (number, sliced) in self._open:
-                path = str(self._path(number, sliced))
-                with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
-                    yield sliced, reader.read_all().combine_chunks()
-
-    def _path(self, number: int, sliced: bool) -> Path:
-        return Path(self._folder.name) / f"{number}-{'slices' if sliced else 'rows'}"
+            file = self._made.get((number, sliced))
+            if file is not None:
+                yield sliced, file.read().read_all().combine_chunks()
 
     def _slots(self, number: int) -> tuple[int, int]:
         """The first and the last slot of a file's keys."""
@@ -291,9 +282,5 @@ class _Files:
     def close(self) -> None:
         """Remove the files."""
         self._last = None
-        try:
-            for writer in self._open.values():
-                writer.close()
-        finally:
-            self._open = {}  # only this closes the files
-            self._folder.cleanup()
+        for file in self._made.values():
+            file.close()

@@ -93,9 +93,7 @@ def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
     if slices == "python" and found.name in ("tumbled", "spark"):
         return Way("python", "slices by Python were asked for")
     if slices != "auto" and {"tumbled": "spark"}.get(found.name, found.name) != slices:
-        why = "it has a condition" if query.where is not None else found.why
-        if query.aligned.clock is not UTC:
-            why = "the slices of a calendar are made by Python"
+        why = found.why if found.name == "rows" else _not_by_spark(query)
         raise ValueError(f"slices={slices!r} cannot be had for this query: {why}")
     if slices == "auto" and found.name in ("spark", "python"):
         rows = rows_in_slices(df, query, _FEW, COMBINED if found.name == "python" else None)
@@ -103,6 +101,15 @@ def _way(df: DataFrame, plan: Plan, slices: Slices, native: bool) -> Way:
             return Way("rows", f"a slice has {rows:.1f} rows of a sample")
         return Way(found.name, f"{found.why}, and a slice has {rows:.1f} rows of a sample")
     return found
+
+
+def _not_by_spark(query: Query) -> str:
+    """Why Spark cannot make the slices of a query, where Python can."""
+    if query.where is not None:
+        return "it has a condition"
+    if query.aligned.clock is not UTC:
+        return "the slices of a calendar are made by Python"
+    return "Spark lacks one of the operators, for the type of its column, or one of the conditions"
 
 
 def _natives(df: DataFrame, plan: Plan) -> list[list[Native]] | None:

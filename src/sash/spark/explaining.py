@@ -23,9 +23,9 @@ from ..query.signatures import Mode
 from ..windows import Aligned, duration
 from . import batch, by_events, split_sessions
 from .batch import Slices
-from .frames import planned, way
+from .frames import check_slices, planned, way
 from .shared import plans_for
-from .streaming import combines, delay_of, has_watermark
+from .streaming import combines, delay_of, has_watermark, native_windows
 
 __all__ = ["explain", "explain_streaming"]
 
@@ -86,6 +86,9 @@ def explain(
     df, plan = planned(df, query)
     if df.isStreaming:
         behind = _behind(df, query.time, lateness)
+        check_slices(plan, slices, streaming=True)
+        if slices == "spark":
+            native_windows(df, plan, mode=mode, late=late)
         return explain_streaming(plan, mode, late, slices, behind, data)
     check("Spark batch", Asked(query, plan, mode, late=late))
     found = way(df, query, slices)
@@ -94,7 +97,7 @@ def explain(
         steps: tuple[Step, ...] = (Step(_WAYS[found.name], found.why),)
     else:
         task = Step(
-            "each task works on all its keys at once, in Python",
+            "each task works on many of its keys at once, in Python",
             "as Query.run works on a table",
         )
         steps = (Step(_WAYS[found.name], found.why), task, *made.steps[1:])

@@ -127,8 +127,6 @@ def aggregate(
         raise ValueError(f"mode is 'final' or 'live', not {mode!r}")
     if bad not in ("error", "drop"):
         raise ValueError(f"bad is 'error' or 'drop', not {bad!r}")
-    if slices not in get_args(Slices):
-        raise ValueError(f"slices is one of {', '.join(get_args(Slices))}, not {slices!r}")
     check_buckets(buckets)
     streaming = df.isStreaming
     sensitive = is_case_sensitive(df)
@@ -140,16 +138,13 @@ def aggregate(
     if isinstance(query.window, Driven):  # its results have all columns
         more = STREAM_RESERVED if streaming else ()
         check_result_names([*df.columns, *query.select], more, sensitive=sensitive)
-    maps = _map_keys(df, query)
-    for key, kind in maps.items():
-        df = df.withColumn(key, normal(quoted(key), kind, key))
+    df, maps = _without_maps(df, query)
     schema = schema_for(df, query)
     plan = typed_plan(query, schema)
     check_trust(query, trust)
     if query.where is not None:
         filtered(schema.empty_table(), query.where)  # raises if the condition is invalid
-    if not isinstance(query.window, Aligned) or (query.several and not streaming):
-        check_slices(plan, slices)
+    check_slices(plan, slices, streaming=streaming)
     if streaming:
         check_stream(df.sparkSession)
         out = aggregate_stream(
@@ -194,37 +189,43 @@ def _of_statement(df: DataFrame, given: Any, mode: Mode, late: bool, *more: Any)
 def way(df: DataFrame, query: Query, slices: Slices = "auto") -> Way:
     """How `aggregate` runs a query over a table, and why: its `name` is "tumbled", "spark",
     "python" or "rows".  If that depends on a sample of the table, Spark reads the sample now."""
+    if df.isStreaming:
+        raise TypeError("way is for a table; for a stream, sash.spark.explain says how it runs")
     df, plan = planned(df, query)
+    check_slices(plan, slices)
     if not isinstance(query.window, Aligned):
-        check_slices(plan, slices)
         return Way("rows", "events make the windows")
     if query.several:
-        check_slices(plan, slices)
         return Way("rows", "its aggregates have several sizes")
     return way_for(df, plan, slices)
 
 
 def planned(df: DataFrame, query: Query) -> tuple[DataFrame, Plan]:
-    """Rename columns to the names that a query uses, and plan the query for the DataFrame."""
+    """Rename columns to the names that a query uses, make its keys comparable, and plan it."""
     df = with_names(df, query.columns, sensitive=is_case_sensitive(df))
+    df, _ = _without_maps(df, query)
     return df, typed_plan(query, schema_for(df, query))
 
 
-def check_slices(plan: Plan, slices: Slices) -> None:
-    """Refuse `slices` for a query that has no slices before the shuffle."""
-    if slices not in ("auto", "rows"):
-        why = (
-            "its aggregates have several sizes, and rows travel as they are"
-            if isinstance(plan.query.window, Aligned)
-            else "events make its windows, and only windows that are aligned to the clock have "
-            "slices"
-        )
-        raise ValueError(f"slices={slices!r} cannot be had for {plan.query.window!r}: {why}")
+def check_slices(plan: Plan, slices: Slices, *, streaming: bool = False) -> None:
+    """Refuse `slices` that there are not, or that the query cannot have before the shuffle."""
+    if slices not in get_args(Slices):
+        raise ValueError(f"slices is one of {', '.join(get_args(Slices))}, not {slices!r}")
+    window = plan.query.window
+    if slices in ("auto", "rows"):
+        return
+    if not isinstance(window, Aligned):
+        why = "events make its windows, and only windows that are aligned to the clock have slices"
+    elif plan.query.several and not streaming:
+        why = "its aggregates have several sizes, and rows travel as they are"
+    else:
+        return
+    raise ValueError(f"slices={slices!r} cannot be had for {window!r}: {why}")
 
 
-def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
-    """The keys that are maps, or have maps inside.  The order of a map's entries does not matter,
-    so such keys travel as lists of sorted entries, and `_with_maps` turns them back."""
+def _without_maps(df: DataFrame, query: Query) -> tuple[DataFrame, dict[str, DataType]]:
+    """Turn the keys that are maps, or have maps inside, into lists of sorted entries, as the order
+    of a map's entries does not matter; and return their types.  `_with_maps` turns them back."""
     found = {}
     for key in dict.fromkeys(query.by):
         if key not in df.columns or not has_map(df.schema[key].dataType):
@@ -235,7 +236,8 @@ def _map_keys(df: DataFrame, query: Query) -> dict[str, DataType]:
                 f"first: df.withColumn('copy', F.col({key!r}))"
             )
         found[key] = df.schema[key].dataType
-    return found
+    made = {key: normal(quoted(key), kind, key) for key, kind in found.items()}
+    return df.withColumns(made) if made else df, found
 
 
 def _with_maps(out: DataFrame, maps: dict[str, DataType]) -> DataFrame:

@@ -9,12 +9,9 @@ one stretch of windows of a user's key: memory must hold all its rows, however m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +20,9 @@ from ..kernels.columns import Array
 from ..state.key_hash import hash_keys
 from ..tables.arrow import one_array
 from ..windows import Aligned
+from .row_files import RowFile
 
-__all__ = ["AT_ONCE", "EVENTS", "InPortions", "Portions", "local_folder", "windows_held"]
+__all__ = ["AT_ONCE", "EVENTS", "InPortions", "Portions", "windows_held"]
 
 _BYTES = 128 << 20  # of rows that are held; a task needs about four times as much in all
 _CHUNK = 16 << 20  # of rows that are written at a time
@@ -76,7 +74,6 @@ class Portions:
         if portions == 1:
             yield table
         else:
-            table = table.combine_chunks()  # `take` goes through all chunks, for each portion
             for _, part in _parts(table, (hashes % np.uint64(portions)).astype(np.uint16)):
                 yield part
 
@@ -87,27 +84,22 @@ class Portions:
         and cut the rows of each file into portions."""
         schema = held[0].schema
         shift = np.uint64(64 - _BITS * (level + 1))
-        with TemporaryDirectory(prefix="sash-", dir=local_folder()) as folder:
-            paths = [Path(folder) / f"{number}" for number in range(1 << _BITS)]
-            with ExitStack() as opened:
-                files = [
-                    opened.enter_context(pa.ipc.new_stream(str(path), schema)) for path in paths
-                ]
-                while held:
-                    table = _taken(held)
-                    of = (self._hashes(table) >> shift).astype(np.uint16) % (1 << _BITS)
-                    for number, part in _parts(table, of):
-                        files[number].write_table(part)
-                    size = 0
-                    for batch in rest:
-                        held.append(batch)
-                        size += batch.nbytes
-                        if size > _CHUNK:
-                            break
-            for path in paths:
-                with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-                    yield from self.of(reader, level + 1)
-                path.unlink()
+        with ExitStack() as opened:
+            files = [opened.enter_context(closing(RowFile(schema))) for _ in range(1 << _BITS)]
+            while held:
+                table = _taken(held)
+                of = (self._hashes(table) >> shift).astype(np.uint16) % (1 << _BITS)
+                for number, part in _parts(table, of):
+                    files[number].write(part)
+                size = 0
+                for batch in rest:
+                    held.append(batch)
+                    size += batch.nbytes
+                    if size > _CHUNK:
+                        break
+            for file in files:
+                yield from self.of(file.read(), level + 1)
+                file.close()
 
     def _hashes(self, table: pa.Table) -> Array:
         return hash_keys([one_array(table.column(at)) for at in self.places], table.num_rows)
@@ -140,13 +132,9 @@ def _taken(held: list[pa.RecordBatch]) -> pa.Table:
 
 def _parts(table: pa.Table, of: Array) -> Iterator[tuple[int, pa.Table]]:
     """Split rows by their numbers `of`: each number, and its rows."""
+    table = table.combine_chunks()  # `take` goes through all chunks, for each part
     order = np.argsort(of, kind="stable")
     numbers, starts = np.unique(of[order], return_index=True)
     ends = np.append(starts[1:], len(order))
     for number, start, end in zip(numbers.tolist(), starts.tolist(), ends.tolist(), strict=True):
         yield number, table.take(pa.array(order[start:end]))
-
-
-def local_folder() -> str | None:
-    """Where Spark has its own files; None if it does not say."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None

@@ -35,7 +35,7 @@ from ..windows.contract import UTC
 from .batch import Slices, is_usable
 from .buckets import BUCKET, PAYLOAD, bucket_names, key_columns
 from .combining import combinable
-from .native import native_groups
+from .native import Native, native_groups
 from .packer import Combines, Packer
 from .processor import EACH, METRICS, Output, Processor, Work
 from .results import kept_columns, result_fields
@@ -53,6 +53,7 @@ __all__ = [
     "has_watermark",
     "metrics",
     "named",
+    "native_windows",
 ]
 
 _LONG = LongType()
@@ -108,11 +109,20 @@ def aggregate_stream(
 
 
 def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -> DataFrame:
-    """The results of a query by Spark's own windows; each slice must be a window.  sash never
-    chooses this way by itself, because Spark drops late rows without counting them."""
+    """The results of a query by Spark's own windows.  sash never chooses this way by itself,
+    because Spark drops late rows without counting them."""
     query, schema = plan.query, df.schema
-    groups = native_groups(plan, {field.name: field.dataType for field in schema})
-    why = None
+    groups = native_windows(df, plan, mode=mode, late=late)
+    rows = df.where(is_usable(quoted(query.time), schema[query.time].dataType))
+    out = tumbled_stream(rows, plan, groups, result_fields(plan, schema))
+    return named(out, name, [F.count(F.lit(1)).alias("rows_out")])
+
+
+def native_windows(df: DataFrame, plan: Plan, *, mode: Mode, late: bool) -> list[list[Native]]:
+    """The aggregates by which Spark's own windows make the results of a stream; each slice must be
+    a window.  Raise if Spark cannot make them."""
+    query = plan.query
+    groups = native_groups(plan, {field.name: field.dataType for field in df.schema})
     if query.aligned.clock is not UTC:
         why = "the slices of a calendar are made by Python"
     elif not is_window(query.aligned) or query.emit != "all" or query.aligned.empty:
@@ -123,11 +133,9 @@ def _by_spark(df: DataFrame, plan: Plan, *, mode: Mode, late: bool, name: str) -
         why = "its aggregates have several sizes"
     elif groups is None or plan.ordered or query.where is not None:
         why = "it has a condition, or an operator that Spark does not have"
-    if why is not None:
-        raise ValueError(f"slices='spark' cannot be had for this query: {why}")
-    rows = df.where(is_usable(quoted(query.time), schema[query.time].dataType))
-    out = tumbled_stream(rows, plan, groups or [], result_fields(plan, schema))
-    return named(out, name, [F.count(F.lit(1)).alias("rows_out")])
+    else:
+        return groups
+    raise ValueError(f"slices='spark' cannot be had for this query: {why}")
 
 
 def combines(plan: Plan, slices: Slices, *, late: bool) -> Combines:

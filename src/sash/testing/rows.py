@@ -78,7 +78,14 @@ def _items(array: pa.Array) -> list[Any]:
         return [dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, there)]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return [_items(x.values) if x.is_valid else None for x in array]
+    if pa.types.is_map(kind):
+        return [_in_order(_items(x.values)) if x.is_valid else None for x in array]
     return array.to_pylist()  # type: ignore[no-any-return]
+
+
+def _in_order(entries: list[Row]) -> list[tuple[Any, ...]]:
+    """The entries of a map, by their keys: maps are equal whatever the order of their entries."""
+    return sorted((tuple(entry.values()) for entry in entries), key=lambda pair: order_of(pair[0]))
 
 
 def plain(value: Any, fields: Sequence[str] = ()) -> Any:
@@ -100,7 +107,7 @@ def shown(key: Any) -> Any:
         return math.nan if key != key else key + 0.0
     if isinstance(key, dict):
         return {name: shown(x) for name, x in key.items()}
-    return [shown(x) for x in key] if isinstance(key, list) else key
+    return type(key)(shown(x) for x in key) if isinstance(key, list | tuple) else key
 
 
 def order_of(key: Any) -> Any:
@@ -109,7 +116,7 @@ def order_of(key: Any) -> Any:
         return (0,)
     if isinstance(key, dict):
         return (1, tuple(order_of(x) for x in key.values()))
-    if isinstance(key, list):
+    if isinstance(key, list | tuple):
         return (1, tuple(order_of(x) for x in key))
     return (2,) if key != key else (1, key)
 
@@ -120,7 +127,7 @@ def equal(a: Any, b: Any, slack: float = 0.0) -> bool:
         return list(a) == list(b) and all(equal(a[n], b[n], slack) for n in a)
     if isinstance(a, list) and isinstance(b, dict):
         b = list(b.values())  # a tuple, as a struct
-    if isinstance(a, list) and isinstance(b, list):
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(equal(x, y, slack) for x, y in zip(a, b))
     if a is None or b is None:
         return a is b
