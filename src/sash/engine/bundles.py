@@ -11,8 +11,8 @@ would have to keep more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..query.aggregates import Aggregate
@@ -28,6 +28,7 @@ __all__ = [
     "SharedPlan",
     "bundle_alone",
     "bundled",
+    "bundles_in",
     "lacks",
     "same_aggregate",
     "same_condition",
@@ -117,6 +118,20 @@ def shared_plan(queries: Mapping[str, Query]) -> SharedPlan:
         else:
             bundles.append({name: query})
     return SharedPlan(tuple(_bundle(members, queries) for members in bundles))
+
+
+def bundles_in(each: Sequence[tuple[str, ...]], queries: Mapping[str, Query]) -> tuple[Bundle, ...]:
+    """The bundles of a running stream, from the names of the queries of each.  Queries that would
+    fit together, and are apart, did not begin together."""
+    made = []
+    for names in each:
+        bundle = _bundle({name: queries[name] for name in names}, queries)
+        other = next((name for name in queries if name not in names), None)
+        if other is not None and not bundle.why:
+            why = f"{names[0]!r} and {other!r} began at different times and hold different events"
+            bundle = replace(bundle, why=why)
+        made.append(bundle)
+    return tuple(made)
 
 
 def _fits(one: Query, other: Query) -> bool:
