@@ -66,17 +66,20 @@ def seen(members: Sequence[Member]) -> pa.Schema | None:
 def join(members: Sequence[Member], name: str, query: Query) -> None:
     """Add a query to a member whose slices it can share, or raise an error that says why there is
     none."""
-    reasons: list[str] = []
+    unlike: list[str] = []
+    lacking: list[str] = []
     for member in members:
         if not isinstance(member.stream, BundleStream):
             continue
-        apart = why_apart(query, member.stream.bundle)
-        reasons = [apart] if apart else lacks(query, member.stream.bundle)
-        if not reasons or (not apart and member.stream._plan is None):
+        if apart := why_apart(query, member.stream.bundle):
+            unlike.append(apart)
+            continue
+        lacking = lacks(query, member.stream.bundle)
+        if not lacking or member.stream._plan is None:
             member.stream.add(name, query)
             member.names = (*member.names, name)
             return
-    why = "; ".join(reasons) or "no query here keeps slices"
+    why = "; ".join(dict.fromkeys(lacking or unlike)) or "no query here keeps slices"
     raise ValueError(
         f"the query {name!r} cannot share what the stream holds ({why}); add it with since='now'"
     )

@@ -277,7 +277,8 @@ class SharedStream:
         With `since="held"`, the query shares the slices that other queries keep.  Then its windows
         that are still open, or not due, hold the same events as if the query had run from the
         start, as far back as the longest window of the other queries reaches.  For that, its
-        aggregates and its edges must be among those of the other queries.
+        aggregates and its edges must be among those of the other queries.  If those depend on the
+        order of events, the stream keeps each time apart, and any edges will do.
 
         >>> import sash
         >>> n = {"n": sash.count()}
