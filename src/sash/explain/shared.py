@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,7 +26,13 @@ from .measured_shared import measured_bundle, measured_bundle_of_table
 from .streams import explain_stream
 from .tables import explain_table, schema_of
 
-__all__ = ["BundleExplanation", "SharedExplanation", "explain_shared"]
+__all__ = [
+    "BundleExplanation",
+    "SharedExplanation",
+    "explain_shared",
+    "explained_alone",
+    "explained_together",
+]
 
 
 @dataclass(frozen=True)
@@ -232,6 +238,28 @@ def explain_shared(
         stored = "" if place == "Query.stream" else " in a store"
         where = f"over a stream{stored}, mode={mode!r}"
     return SharedExplanation(where, tuple(explained), queries)
+
+
+def explained_alone(name: str, why: str, one: Explanation, mode: Mode) -> SharedExplanation:
+    """The explanation of one query of a stream that has no other."""
+    bundle = BundleExplanation(
+        (name,), why, None, None, None, {}, {}, (), expected=one.expected, measured=one.measured
+    )
+    return SharedExplanation(f"over a stream, mode={mode!r}", (bundle,), {name: one})
+
+
+def explained_together(
+    each: Sequence[SharedExplanation], names: Collection[str], why: str
+) -> SharedExplanation:
+    """One explanation of several streams that take the same events; `why` says why a query that is
+    alone in its stream is alone."""
+    bundles = [
+        dataclasses.replace(bundle, why=bundle.why or why) if len(each) > 1 else bundle
+        for one in each
+        for bundle in one.bundles
+    ]
+    queries = {name: found for one in each for name, found in one.queries.items()}
+    return SharedExplanation(each[0].place, tuple(bundles), {name: queries[name] for name in names})
 
 
 def _untied(bundle: Bundle) -> Bundle:
