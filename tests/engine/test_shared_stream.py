@@ -397,6 +397,41 @@ def test_what_cannot_be_added_says_why() -> None:
         s.remove("r")
 
 
+@pytest.mark.plain
+def test_the_reason_is_that_of_the_bundle_that_comes_nearest() -> None:
+    n = {"n": sash.count()}
+    keyed, whole = query(sash.sliding(20, 10), n), query(sash.tumbling(10), n, by=[])
+    s = sash.share({"keyed": keyed, "whole": whole}).stream()
+    s.push({"t": 3, "k": "a", "i": 1})
+    with pytest.raises(ValueError, match=r"holds \(m = max\('i'\) has no partial\)"):
+        s.add("max", query(sash.tumbling(10), {"m": sash.max("i")}), since="held")
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("mode", ["final", "live"])
+def test_partials_of_each_time_serve_queries_without_order(mode: Any) -> None:
+    """Also with edges that no other query has."""
+    order = {"n": sash.count(), "last": sash.last("n")}
+    first = query(sash.sliding("20 seconds", "4 seconds"), order)
+    more = {"n": sash.count(), "long": sash.count().over("13 seconds")}
+    joined = query(sash.sliding("7 seconds", "3 seconds"), more)
+    parts = list(batches(stream("disorder", 60), most=12))
+    together = sash.share({"first": first}).stream("3 seconds", mode)
+    alone = joined.stream("3 seconds", mode)
+    together.push(parts[0])
+    alone.push(parts[0])
+    together.add("joined", joined, since="held")
+    queries = {"first": first, "joined": joined}
+    for i, part in enumerate(parts[1:]):
+        right = alone.push(part)
+        assert not differences(joined, rows_of(right), together.push(part)["joined"])
+        if i == 1:
+            together = sash.SharedStream.from_bytes(together.to_bytes(), sash.share(queries))
+        if i == 2:
+            together.remove("first")
+    assert not differences(joined, rows_of(alone.close()), together.close()["joined"])
+
+
 def counted(window: Any, **select: sash.Aggregate) -> sash.Query:
     return sash.Query(time="t", window=window, select=select or {"n": sash.count()})
 

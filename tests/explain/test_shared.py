@@ -11,7 +11,7 @@ import pytest
 
 import sash
 from sash import state
-from sash.explain.bundles import on_spark
+from sash.explain.bundles import in_shared_records
 from sash.state import shared_pyramids
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.streams import WINDOWS, stream
@@ -55,7 +55,8 @@ def test_how_a_bundle_runs_and_what_it_keeps() -> None:
     assert bundle.kept.bytes > 0
     assert "finger B-tree" in bundle.steps[1].what
     assert "many windows fall due" in str(found)
-    steps, _, _ = on_spark(bundle.steps, bundle.kept, bundle.costs)
+    given = bundle.steps, bundle.kept, bundle.costs
+    steps, _, _ = in_shared_records(*given, "a store", "a batch")
     assert [step.what for step in steps][::3] == [bundle.steps[0].what, bundle.steps[-1].what]
     assert "many windows fall due" not in str(sash.share(queries).stream(mode="live").explain())
     assert "about 1 an event" in str(found)
@@ -238,3 +239,52 @@ def test_slices_are_counted_though_the_composite_slide_is_huge() -> None:
         edges = {windows[w].start(i) for w in windows for i in range(-5, 80)}
         many.append(1 + sum(low < edge < high for edge in edges))
     assert bundle.kept.entries == max(many)
+
+
+@pytest.mark.plain
+def test_a_running_stream_says_which_queries_share_now() -> None:
+    """With the columns that it has seen; a query that sees only the events from now on does not
+    share the slices of the others."""
+    n = {"n": sash.count()}
+
+    def counts(size: int) -> sash.Query:
+        return sash.Query(time="t", by=["k"], window=sash.tumbling(size), select=n)
+
+    s = sash.share({"short": counts(10), "gone": counts(40)}).stream()
+    assert s.explain().bundles[0].kept.bytes is None
+    s.push({"t": [1, 2], "k": ["a", "b"]})
+    assert s.explain().bundles[0].kept.bytes > 0
+    s.add("held", counts(20), since="held")
+    s.add("new", counts(20))
+    s.remove("gone")
+    held, new = s.explain({"t": [1], "k": ["a"]}, data={"t": [1], "k": ["a"]}).bundles
+    assert (held.names, held.measured.rows) == (("short", "held"), 2)
+    assert held.held == {"short": 1, "held": 2}
+    assert (new.names, new.measured.rows) == (("new",), 1)
+    assert new.why == "'new' and 'short' began at different times and hold different events"
+
+
+@pytest.mark.plain
+def test_a_shared_stream_in_a_store_says_so() -> None:
+    """Also with a `tie`, which a stream in memory refuses."""
+    sample = {"t": [1, 2], "k": ["a", "b"], "o": [1, 0]}
+    for select, tie in (({"n": sash.count()}, None), ({"last": sash.last("o")}, "o")):
+        windows = {"short": sash.tumbling(10), "long": sash.tumbling(20), "rows": sash.rows(3)}
+        shared = sash.share(
+            {
+                name: sash.Query(time="t", by=["k"], window=window, select=select, tie=tie)
+                for name, window in windows.items()
+            }
+        )
+        s = shared.stream(5, store=sash.stores.memory(), name="s")
+        found = s.explain(data=sample)
+        assert found.place == "over a stream in a store, mode='final'"
+        both, alone = found.bundles
+        assert "records in the store" in both.steps[1].what
+        assert "sync" in both.steps[-1].what
+        assert both.kept.bytes is None
+        assert both.measured.rows == 4
+        assert alone.measured.rows == 2
+        assert found.queries["rows"].place.startswith("Query.stream, in a store")
+        s.push(sample)
+        assert s.explain().bundles[0].steps == both.steps

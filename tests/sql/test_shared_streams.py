@@ -216,3 +216,27 @@ def test_other_statements_are_refused() -> None:
         SharedSqlStream.from_bytes(data, sash.share({"a": sash.sql(text.format(20))}))
     with pytest.raises(sash.SqlError, match="ORDER BY is for tables"):
         sash.share({"a": sash.sql(text.format(10) + " ORDER BY m")}).stream()
+
+
+def test_explain_says_which_statements_share() -> None:
+    text = "SELECT k, max({} * x) AS m FROM t GROUP BY k, window(t, '{} microseconds')"
+    frame = (
+        "(PARTITION BY k ORDER BY t RANGE BETWEEN INTERVAL '9' SECOND PRECEDING AND CURRENT ROW)"
+    )
+    given = {
+        "each": sash.sql(f"SELECT k, sum(x) OVER {frame} AS s FROM t"),
+        "short": sash.sql(text.format(2, 2)),
+        "other": sash.sql(text.format(3, 10)),
+        "long": sash.sql(text.format(2, 10)),
+    }
+    s = sash.share(given).stream(5)
+    sample = {"t": [1, 6], "k": ["a", "b"], "x": [5, 4]}
+    assert list(s.explain().queries) == list(given)
+    each, both, other = s.explain(data=sample).bundles
+    assert both.names == ("short", "long")
+    assert both.measured.rows == 4
+    assert other.why == "no other statement computes the same columns under the same WHERE"
+    assert each.why.startswith("events make the windows of trailing(")
+    assert s.explain(sample).bundles[1].kept.bytes > 0
+    s.push(sample)
+    assert s.explain().bundles[1].kept.bytes > 0

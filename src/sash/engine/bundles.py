@@ -11,8 +11,8 @@ would have to keep more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..query.aggregates import Aggregate
@@ -28,6 +28,7 @@ __all__ = [
     "SharedPlan",
     "bundle_alone",
     "bundled",
+    "bundles_in",
     "lacks",
     "same_aggregate",
     "same_condition",
@@ -85,8 +86,15 @@ def bundled(queries: Mapping[str, Query]) -> Bundle:
 
 
 def why_apart(query: Query, bundle: Bundle) -> str:
-    """Why a query cannot share the slices of a bundle; empty if it can."""
-    return _differs(query, next(iter(bundle.queries.values())))
+    """Why a query cannot read the slices of a bundle; empty if it can.  Any query can read partials
+    of each time."""
+    first = next(iter(bundle.queries.values()))
+    return _unlike(query, first) if _by_time(bundle) else _differs(query, first)
+
+
+def _by_time(bundle: Bundle) -> bool:
+    """True if a stream of the bundle keeps a partial for each time."""
+    return any(_ordered(query) for query in bundle.queries.values())
 
 
 def lacks(query: Query, bundle: Bundle) -> list[str]:
@@ -98,7 +106,7 @@ def lacks(query: Query, bundle: Bundle) -> list[str]:
         for name, chosen in query.select.items()
         if same_aggregate(chosen) not in known
     ]
-    if not _ordered(query):
+    if not _by_time(bundle):
         for cuts in (cuts_of(query.aligned), *further_cuts(query)):
             if not bundle.composite.has(cuts):
                 found.append(f"slices are not cut at all edges of {query.window!r}")
@@ -119,13 +127,35 @@ def shared_plan(queries: Mapping[str, Query]) -> SharedPlan:
     return SharedPlan(tuple(_bundle(members, queries) for members in bundles))
 
 
+def bundles_in(each: Sequence[tuple[str, ...]], queries: Mapping[str, Query]) -> tuple[Bundle, ...]:
+    """The bundles of a running stream, from the names of the queries of each.  Queries that would
+    fit together, and are apart, did not begin together."""
+    made = []
+    for names in each:
+        bundle = _bundle({name: queries[name] for name in names}, queries)
+        other = next((name for name in queries if name not in names), None)
+        if other is not None and not bundle.why:
+            why = f"{names[0]!r} and {other!r} began at different times and hold different events"
+            bundle = replace(bundle, why=why)
+        made.append(bundle)
+    return tuple(made)
+
+
 def _fits(one: Query, other: Query) -> bool:
     """True if two queries share slices."""
     return not _differs(one, other)
 
 
 def _differs(one: Query, other: Query) -> str:
-    """Why two queries cannot share slices; empty if they can."""
+    """Why two queries do not share slices; empty if they do."""
+    why = _unlike(one, other)
+    if not why and _ordered(one) != _ordered(other):
+        return "only one depends on the order of events, so that each time is kept apart"
+    return why
+
+
+def _unlike(one: Query, other: Query) -> str:
+    """Why no slices could serve two queries; empty if some could."""
     if not isinstance(one.window, Aligned) or not isinstance(other.window, Aligned):
         driven = one if not isinstance(one.window, Aligned) else other
         return f"events make the windows of {driven.window!r}, so they have no common edges"
@@ -137,8 +167,6 @@ def _differs(one: Query, other: Query) -> str:
         return f"`tie` is {one.tie} here and {other.tie} there"
     if one.window.clock != other.window.clock:
         return f"{one.window!r} goes by another calendar than {other.window!r}"
-    if _ordered(one) != _ordered(other):
-        return "only one depends on the order of events, so that each time is kept apart"
     return ""
 
 

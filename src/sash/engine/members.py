@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from ..query.query import Query
 from ..query.shared import Shared
 from .bundle_stream import BundleStream
-from .bundles import lacks, why_apart
+from .bundles import Bundle, bundles_in, lacks, why_apart
 from .identity import differences, fingerprint
 from .stream import Stream
 
-__all__ = ["Member", "check_same_queries", "check_trusted", "join"]
+__all__ = ["Member", "bundles_of", "check_same_queries", "check_trusted", "join", "seen"]
 
 
 class Member:
@@ -46,20 +48,38 @@ class Member:
                 vars(at).update(vars(self.stream._progress))
 
 
+def bundles_of(members: Sequence[Member], queries: Mapping[str, Query]) -> tuple[Bundle, ...]:
+    """The bundles of a running stream, without the removed queries."""
+    return bundles_in([m.names for m in members], queries)
+
+
+def seen(members: Sequence[Member]) -> pa.Schema | None:
+    """The columns that all queries read, or None if some have seen no batch yet."""
+    fields: dict[str, pa.Field] = {}
+    for member in members:
+        if member.stream._plan is None:
+            return None
+        fields |= {field.name: field for field in member.stream._plan.schema}
+    return pa.schema(fields.values())
+
+
 def join(members: Sequence[Member], name: str, query: Query) -> None:
     """Add a query to a member whose slices it can share, or raise an error that says why there is
     none."""
-    reasons: list[str] = []
+    unlike: list[str] = []
+    lacking: list[str] = []
     for member in members:
         if not isinstance(member.stream, BundleStream):
             continue
-        apart = why_apart(query, member.stream.bundle)
-        reasons = [apart] if apart else lacks(query, member.stream.bundle)
-        if not reasons or (not apart and member.stream._plan is None):
+        if apart := why_apart(query, member.stream.bundle):
+            unlike.append(apart)
+            continue
+        lacking = lacks(query, member.stream.bundle)
+        if not lacking or member.stream._plan is None:
             member.stream.add(name, query)
             member.names = (*member.names, name)
             return
-    why = "; ".join(reasons) or "no query here keeps slices"
+    why = "; ".join(dict.fromkeys(lacking or unlike)) or "no query here keeps slices"
     raise ValueError(
         f"the query {name!r} cannot share what the stream holds ({why}); add it with since='now'"
     )

@@ -24,7 +24,7 @@ from .bundles import Bundle, bundled
 from .failures import for_query
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput
-from .members import Member, join
+from .members import Member, bundles_of, join, seen
 from .shared_intake import check_fits, read_once
 from .shared_late import QUERIES, NamedLate, check_no_queries
 from .shared_snapshots import from_shared_bytes, shared_bytes
@@ -230,19 +230,30 @@ class SharedStream:
             self._turns.changing = True
         return {name: made[name] for name in self._queries}
 
+    @in_turn
     def explain(
         self, schema: Any = None, *, data: Any = None, batch: int = 1000
     ) -> SharedExplanation:
         """Explain what the queries share on this stream, and why; see `sash.SharedExplanation`.
-        With `data`, `explain` pushes this sample into a new stream of the same kind, in batches of
-        `batch` rows, and counts combines."""
+
+        If some queries have seen no batch yet, the types of the columns come from `schema`, which
+        may also be a table.  With `data`, `explain` pushes this sample into a new stream in memory,
+        in batches of `batch` rows, and counts combines."""
         from ..explain.shared import explain_shared
         from ..windows import duration
 
         lateness = duration(self._settings["lateness"], "the lateness")
         more = {n: self._settings[n] for n in ("mode", "early")}
-        shared = Shared(self._queries)
-        return explain_shared(shared, schema, data, lateness=lateness, batch=batch, **more)
+        return explain_shared(
+            Shared(self._queries),
+            seen(self._members) if schema is None else schema,
+            data,
+            lateness=lateness,
+            batch=batch,
+            bundles=None if oracle.asked_for() else bundles_of(self._members, self._queries),
+            place="Query.stream" if self._journal is None else "Query.stream, in a store",
+            **more,
+        )
 
     @in_turn
     def advance(self, watermark: Any) -> dict[str, Any]:
@@ -266,7 +277,8 @@ class SharedStream:
         With `since="held"`, the query shares the slices that other queries keep.  Then its windows
         that are still open, or not due, hold the same events as if the query had run from the
         start, as far back as the longest window of the other queries reaches.  For that, its
-        aggregates and its edges must be among those of the other queries.
+        aggregates and its edges must be among those of the other queries.  If those depend on the
+        order of events, the stream keeps each time apart, and any edges will do.
 
         >>> import sash
         >>> n = {"n": sash.count()}

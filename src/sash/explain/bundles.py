@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 from ..engine.bundle_plans import BundlePlan
 from ..engine.bundles import Bundle
@@ -20,7 +19,7 @@ from .costs import costs_of_stream, costs_of_table
 from .explanation import Costs, Kept, Step
 from .streams import kept_text, stream_steps
 
-__all__ = ["costs_of_bundle", "kept_by_bundle", "on_spark", "steps_of_bundle"]
+__all__ = ["costs_of_bundle", "in_shared_records", "kept_by_bundle", "steps_of_bundle"]
 
 _PYRAMID = Step(
     "queries that have few windows among many slices are answered from one pyramid of the slices",
@@ -142,13 +141,15 @@ def costs_of_bundle(
     return dataclasses.replace(made, words=words)
 
 
-def on_spark(steps: tuple[Step, ...], kept: Kept, costs: Costs) -> tuple[Any, Kept, Costs]:
-    """Change the steps, state and combines of a stream in memory into those of a stream on Spark,
-    whose state consists of records."""
+def in_shared_records(
+    steps: tuple[Step, ...], kept: Kept, costs: Costs, where: str, batch: str, whose: str = ""
+) -> tuple[tuple[Step, ...], Kept, Costs]:
+    """Change the steps, state and combines of a stream in memory into those of a stream whose state
+    consists of records in a store, of whatever `whose` says."""
     cut, *_, when = steps
     records = Step(
-        "slices of all queries are small records in Spark's state store, of one stateful operator",
-        "a micro-batch reads and writes those that it touches, or that are due",
+        f"slices of all queries are small records in {where}{whose}",
+        f"{batch} reads and writes those that it touches, or that are due",
     )
     ranges = Step(
         "the windows of all queries are made of the records at their edges",
@@ -156,7 +157,7 @@ def on_spark(steps: tuple[Step, ...], kept: Kept, costs: Costs) -> tuple[Any, Ke
     )
     # the bytes are those of trees in memory; records are packed
     words = kept.words.partition("; about")[0]
-    text = f"in memory {costs.words}; records in Spark's state store are combined one by one"
+    text = f"in memory {costs.words}; records in {where} are combined one by one"
     return (
         (cut, records, ranges, when),
         dataclasses.replace(kept, entry_bytes=None, bytes=None, words=words),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from ..engine.bundle_plans import plan_bundle
 from ..engine.bundles import Bundle
+from ..engine.supported import Place
 from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
@@ -18,14 +19,20 @@ from ..slicing.edges import Periodic
 from ..slicing.factors import factors_of
 from ..tables.arrow import as_arrow
 from ..windows.durations import duration_text
-from .bundles import costs_of_bundle, kept_by_bundle, steps_of_bundle
+from .bundles import costs_of_bundle, in_shared_records, kept_by_bundle, steps_of_bundle
 from .drawing import draw_several
 from .explanation import Costs, Counts, Explanation, Kept, Step, entry_lines, plain
 from .measured_shared import measured_bundle, measured_bundle_of_table
 from .streams import explain_stream
 from .tables import explain_table, schema_of
 
-__all__ = ["BundleExplanation", "SharedExplanation", "explain_shared"]
+__all__ = [
+    "BundleExplanation",
+    "SharedExplanation",
+    "explain_shared",
+    "explained_alone",
+    "explained_together",
+]
 
 
 @dataclass(frozen=True)
@@ -187,10 +194,13 @@ def explain_shared(
     early: bool = False,
     batch: int = 1000,
     each: Mapping[str, Explanation] | None = None,
+    bundles: Sequence[Bundle] | None = None,
+    place: Place = "Query.stream",
 ) -> SharedExplanation:
-    """Explain how queries run over a table or, with a `lateness`, over a stream.  `data` is a
-    sample to run, with combines counted; a stream takes it in batches of `batch` rows.  `each` has
-    the explanations of the queries alone, if the caller has its own."""
+    """Explain how queries run over a table or, with a `lateness`, over a stream in a place.  `data`
+    is a sample to run, with combines counted; a stream takes it in batches of `batch` rows.  `each`
+    has the explanations of the queries alone, if the caller has its own; `bundles` has the bundles
+    of a running stream."""
     sample = None if data is None else as_arrow(data)
     known = schema if sample is None else sample.schema
     schema = None if known is None else schema_of(known)
@@ -199,11 +209,13 @@ def explain_shared(
         if lateness is None:
             return explain_table(query, schema, data)
         more: Any = {"lateness": lateness, "mode": mode, "early": early, "batch": batch}
-        return explain_stream(query, schema, data, **more)
+        return explain_stream(query, schema, data, place=place, **more)
 
     queries = dict(each or {name: alone(query) for name, query in shared.queries.items()})
-    bundles = []
-    for bundle in shared.plan.bundles:
+    explained = []
+    for bundle in shared.plan.bundles if bundles is None else bundles:
+        if lateness is not None and len(bundle.queries) > 1:
+            bundle = _untied(bundle)
         made = _explained(bundle, schema, lateness, mode)
         if sample is not None and len(bundle.queries) == 1:
             ((name, query),) = bundle.queries.items()
@@ -220,9 +232,51 @@ def explain_shared(
                     bundle, sample, batch, lateness, mode, early=early
                 )
             made = dataclasses.replace(made, expected=expected, measured=measured)
-        bundles.append(made)
-    place = "over a table" if lateness is None else f"over a stream, mode={mode!r}"
-    return SharedExplanation(place, tuple(bundles), queries)
+        explained.append(made if place == "Query.stream" else _in_a_store(made))
+    where = "over a table"
+    if lateness is not None:
+        stored = "" if place == "Query.stream" else " in a store"
+        where = f"over a stream{stored}, mode={mode!r}"
+    return SharedExplanation(where, tuple(explained), queries)
+
+
+def explained_alone(name: str, why: str, one: Explanation, mode: Mode) -> SharedExplanation:
+    """The explanation of one query of a stream that has no other."""
+    bundle = BundleExplanation(
+        (name,), why, None, None, None, {}, {}, (), expected=one.expected, measured=one.measured
+    )
+    return SharedExplanation(f"over a stream, mode={mode!r}", (bundle,), {name: one})
+
+
+def explained_together(
+    each: Sequence[SharedExplanation], names: Collection[str], why: str
+) -> SharedExplanation:
+    """One explanation of several streams that take the same events; `why` says why a query that is
+    alone in its stream is alone."""
+    bundles = [
+        dataclasses.replace(bundle, why=bundle.why or why) if len(each) > 1 else bundle
+        for one in each
+        for bundle in one.bundles
+    ]
+    queries = {name: found for one in each for name, found in one.queries.items()}
+    return SharedExplanation(each[0].place, tuple(bundles), {name: queries[name] for name in names})
+
+
+def _untied(bundle: Bundle) -> Bundle:
+    """The bundle as a stream in memory runs it, by order of arrival."""
+    queries = {name: dataclasses.replace(q, tie=None) for name, q in bundle.queries.items()}
+    return dataclasses.replace(bundle, queries=queries)
+
+
+def _in_a_store(bundle: BundleExplanation) -> BundleExplanation:
+    """Adapt the explanation of queries that share slices in memory to a stream in a store."""
+    if bundle.kept is None or bundle.costs is None:
+        return bundle
+    steps, kept, costs = in_shared_records(
+        bundle.steps, bundle.kept, bundle.costs, "the store", "a batch"
+    )
+    durable = Step("`sync` makes all up to then durable", "a restart goes on there")
+    return dataclasses.replace(bundle, steps=(*steps, durable), kept=kept, costs=costs)
 
 
 def _explained(bundle: Bundle, schema: Any, lateness: int | None, mode: Mode) -> BundleExplanation:

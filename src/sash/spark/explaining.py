@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from ..engine.supported import Asked, check
 from ..explain import Explanation
-from ..explain.bundles import on_spark
+from ..explain.bundles import in_shared_records
 from ..explain.cautions import cautions
 from ..explain.explanation import Step
 from ..explain.shared import BundleExplanation, SharedExplanation, explain_shared
@@ -145,7 +145,14 @@ def _in_one_operator(bundle: BundleExplanation) -> BundleExplanation:
     """Adapt the explanation of queries that share slices, which is for one process, to Spark."""
     if bundle.kept is None or bundle.costs is None:
         return bundle
-    steps, kept, costs = on_spark(bundle.steps, bundle.kept, bundle.costs)
+    steps, kept, costs = in_shared_records(
+        bundle.steps,
+        bundle.kept,
+        bundle.costs,
+        "Spark's state store",
+        "a micro-batch",
+        ", of one stateful operator",
+    )
     return dataclasses.replace(bundle, steps=steps, kept=kept, costs=costs)
 
 

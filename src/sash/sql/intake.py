@@ -43,7 +43,7 @@ class Intake:
             if not len(table.schema):
                 return None
             self.learn(table.schema)
-        ready, failed = self._computed(table)
+        ready, failed = self.computed(table)
         return Prepared(ready, failed | reasons)
 
     def learn(self, schema: pa.Schema) -> pa.Schema:
@@ -58,7 +58,7 @@ class Intake:
         self.known = with_names(pa.schema(fields.values()), schema.names)
         if len(self.statements) == 1:
             return tied.columns
-        return self._computed(schema.empty_table())[0].schema
+        return self.computed(schema.empty_table())[0].schema
 
     def takes_events(self) -> bool:
         """True if the query can take events unchanged: the column types are known, the names are
@@ -83,7 +83,7 @@ class Intake:
         select = {f"column {i}": first(name) for i, name in enumerate(names)}
         return Query(time=time, window=tumbling(1), select=select)
 
-    def _computed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
+    def computed(self, table: pa.Table) -> tuple[pa.Table, dict[int, str]]:
         """The table with the computed columns, and the rows for which an expression fails, with the
         reason."""
         (planned, zone), *others = self.statements

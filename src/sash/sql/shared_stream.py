@@ -32,6 +32,7 @@ from .statement import Statement
 from .stream import SqlStream, emitted_rows, known_of, with_known, without
 
 if TYPE_CHECKING:
+    from ..explain.shared import SharedExplanation
     from .shared import SharedStatements
 
 __all__ = ["SharedSqlStream"]
@@ -63,6 +64,11 @@ class _Member(Protocol):
     def by_name(self, found: Any) -> dict[str, Any]:
         """The counts, or other values of each query, by name."""
 
+    def explained(
+        self, known: pa.Table | None, sample: pa.Table | None, batch: int
+    ) -> SharedExplanation:
+        """The explanation of the queries, for tables as they are pushed."""
+
 
 class _Queries:
     """Queries that run beside statements."""
@@ -80,6 +86,11 @@ class _Queries:
 
     def by_name(self, found: Any) -> dict[str, Any]:
         return dict(found)
+
+    def explained(
+        self, known: pa.Table | None, sample: pa.Table | None, batch: int
+    ) -> SharedExplanation:
+        return self.stream.explain(known, data=sample, batch=batch)
 
 
 class _Alone:
@@ -101,6 +112,16 @@ class _Alone:
 
     def by_name(self, found: Any) -> dict[str, Any]:
         return {self.names[0]: found}
+
+    def explained(
+        self, known: pa.Table | None, sample: pa.Table | None, batch: int
+    ) -> SharedExplanation:
+        from ..explain.shared import explained_alone
+
+        window = self.sql._planned.query.window
+        why = f"events make the windows of {window!r}" if isinstance(window, Driven) else ""
+        found = self.sql.explain(known, data=sample, batch=batch)
+        return explained_alone(self.names[0], why, found, self.sql._intake.mode)
 
 
 class _Group:
@@ -128,11 +149,19 @@ class _Group:
     def by_name(self, found: Any) -> dict[str, Any]:
         return dict(found)
 
+    def explained(
+        self, known: pa.Table | None, sample: pa.Table | None, batch: int
+    ) -> SharedExplanation:
+        assert self.intake is not None
+        read = [None if t is None else self.intake.computed(t)[0] for t in (known, sample)]
+        return self.stream.explain(read[0], data=read[1], batch=batch)
+
 
 class SharedSqlStream:
     """Statements and queries over one stream; `sash.share(…).stream` starts it.
 
-    It has the methods of `sash.SharedStream`.  Statements that compute the same columns before
+    It has the methods of `sash.SharedStream`, except those that change its queries or need a store.
+    Statements that compute the same columns before
     their queries share slices.  A row for which an expression fails is late for the statements that
     compute it.  In `late`, the column `queries` of a row names the queries for which it is late.
 
@@ -255,6 +284,28 @@ class SharedSqlStream:
     def delays(self) -> dict[str, list[int]]:
         """The lateness of the rows of each statement, like `Stream.delays`."""
         return self._by_name("delays")
+
+    @in_turn
+    def explain(
+        self, schema: Any = None, *, data: Any = None, batch: int = 1000
+    ) -> SharedExplanation:
+        """Explain what the statements share on this stream, and why, like `SharedStream.explain`;
+        `schema` and `data` describe the pushed batches.
+
+        >>> import sash
+        >>> text = "SELECT max(2 * x) AS m FROM t GROUP BY window(t, '{} microseconds')"
+        >>> both = sash.share({"a": sash.sql(text.format(2)), "b": sash.sql(text.format(10))})
+        >>> both.stream().explain({"t": [1], "x": [1]}).bundles[0].names
+        ('a', 'b')
+        """
+        from ..explain.shared import explained_together
+
+        if isinstance(schema, pa.Schema):
+            schema = schema.empty_table()
+        known, sample = (None if t is None else as_arrow(t) for t in (schema, data))
+        each = [member.explained(known, sample, batch) for member in self._members]
+        why = "no other statement computes the same columns under the same WHERE"
+        return explained_together(each, self._given, why)
 
     def _by_name(self, what: str) -> dict[str, Any]:
         each: dict[str, Any] = {}
