@@ -394,7 +394,7 @@ def test_parameters_must_be_whole_numbers(make):
 @pytest.mark.parametrize("make", [hll, quantiles, lambda: top_k(3)])
 def test_without_the_library_the_error_says_what_to_install(make, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasketches", None)
-    with pytest.raises(ImportError, match=r"pip install sash\[sketches\]"):
+    with pytest.raises(ImportError, match=r"pip install 'sash\[sketches\]'"):
         make()
 
 
