@@ -40,13 +40,15 @@ def test_an_array_that_is_gone_cannot_be_touched() -> None:
         checked.load_i(at)
 
 
-def test_many_arrays_come_and_go() -> None:
+def test_many_arrays_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked, "_known", ([], []))  # other tests may have left many
+    monkeypatch.setattr(checked, "_most", 16)
     alive = [checked.register(np.array([i])) for i in range(50)]
     for i in range(500):
         alive[i % 50] = checked.register(np.array([i]))
         assert checked.load_i(alive[(7 * i) % 50].ctypes.data) == alive[(7 * i) % 50][0]
     assert [checked.load_i(a.ctypes.data) for a in alive] == list(range(450, 500))
-    assert len(checked._known[0]) < 1000
+    assert len(checked._known[0]) < 200
 
 
 def test_what_is_read_only_is_not_written() -> None:
