@@ -73,7 +73,6 @@ def test_aligned_windows_go_on(kind: str, select: str, mode: str) -> None:
         goes_on(q, parts, at, **settings)
 
 
-@pytest.mark.plain
 @pytest.mark.thin
 @pytest.mark.parametrize("window", EVENT_WINDOWS, ids=repr)
 @pytest.mark.parametrize("kind", ["disorder", "ties"])
@@ -103,7 +102,6 @@ def test_before_the_first_batch() -> None:
     assert both.close()["q"].to_pylist() == s.close().to_pylist()
 
 
-@pytest.mark.plain
 @pytest.mark.thin
 @pytest.mark.parametrize("kind", ["disorder", "ties", "gaps"])
 def test_queries_join_what_the_stream_holds(kind: str) -> None:
