@@ -465,6 +465,21 @@ def test_a_query_joins_after_another_was_taken_away() -> None:
 
 
 @pytest.mark.plain
+def test_a_query_joins_also_the_keys_that_no_batch_touches() -> None:
+    """Its window ends before the next window of the queries that were there."""
+    n = {"n": sash.count()}
+    short = query(sash.tumbling(3), n)
+    s, alone = sash.share({"q": query(sash.sliding(7, 3), n)}).stream(), short.stream()
+    for part in ([{"t": 1, "k": "x"}, {"t": 1, "k": "y"}], [{"t": 2, "k": "x"}]):
+        s.push(part)
+        alone.push(part)
+    s.add("short", short, since="held")
+    for t in (3, 10):
+        made = s.push([{"t": t, "k": "y"}])["short"].to_pylist()
+        assert made == alone.push([{"t": t, "k": "y"}]).to_pylist()
+
+
+@pytest.mark.plain
 def test_queries_change_before_the_first_push() -> None:
     s = sash.share({"q": counted(sash.tumbling(10))}).stream()
     s.add("z", counted(sash.tumbling(10), sum=sash.sum("x")), since="held")

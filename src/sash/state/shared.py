@@ -139,6 +139,10 @@ class SharedState:
         """Add a query to the state, which must have all its aggregates and edges already."""
         self.views[name] = self._view(plan, columns, sizes)
         self._asked = None
+        # keys were noted for a step at which a window of the other queries is due
+        keys = self._grove.keys.numbers()
+        for forest in self._grove.forests:
+            forest.visit_again(keys)
 
     def remove(self, name: str) -> None:
         """Remove a query.  The partials that only this query read stay."""
