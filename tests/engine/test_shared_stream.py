@@ -480,6 +480,27 @@ def test_a_query_joins_also_the_keys_that_no_batch_touches() -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("before", ["now", "gone"])
+def test_a_query_does_not_reach_into_what_a_lifetime_has_merged(before: str) -> None:
+    ever = {"n": sash.count(), "ever": sash.count().over(sash.lifetime())}
+    queries = {"q": query(sash.tumbling(10), ever), "r": query(sash.tumbling(10), FEW)}
+    s = sash.share(queries).stream()
+    first = [{"t": t, "k": "x", "i": 1, "x": 1.0} for t in range(46)]
+    s.push(first)
+    for event in first:
+        s.push({**event, "t": event["t"] + 46})
+    if before == "gone":
+        s.remove("q")
+    with pytest.raises(ValueError, match="what lies before 90 is one partial, for a lifetime"):
+        s.add("long", query(sash.tumbling(50), {"n": sash.count()}), since="held")
+    again = sash.SharedStream.from_bytes(s.to_bytes(), sash.share(queries))
+    with pytest.raises(ValueError, match="what lies before 90 is one partial, for a lifetime"):
+        again.add("long", query(sash.tumbling(50), {"n": sash.count()}), since="held")
+    s.add("short", query(sash.tumbling(10), {"n": sash.count()}), since="held")
+    assert s.push({"t": 100, "k": "x", "i": 1, "x": 1.0})["short"]["n"].to_pylist() == [2]
+
+
+@pytest.mark.plain
 def test_queries_change_before_the_first_push() -> None:
     s = sash.share({"q": counted(sash.tumbling(10))}).stream()
     s.add("z", counted(sash.tumbling(10), sum=sash.sum("x")), since="held")

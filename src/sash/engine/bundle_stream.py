@@ -7,14 +7,15 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..query.query import Query
 from ..query.signatures import Mode
-from ..state.shared import SharedState
+from ..state.shared import SharedState, reaches_back
 from ..state.shared_tiles import SharedTiles
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given
+from ..tables.arrow import as_given, as_time, time_text
 from ..windows.contract import EVER
 from .aligned_stream import AlignedStream
 from .asked import asked_range
@@ -27,7 +28,7 @@ from .lifecycle import Progress, latest
 from .pending import Pending
 from .results import result_table
 from .shared_late import NamedLate, named
-from .sizes import reach_of
+from .sizes import reach_of, sizes_of
 from .supported import Asked, check
 
 __all__ = ["BundleStream"]
@@ -160,6 +161,24 @@ class BundleStream(AlignedStream):
             if self._plan is None:
                 return {"keys": 0, "slices": 0, "bytes": 0}
             return self._shared.size()
+
+    def merged(self, query: Query) -> str:
+        """Why the slices hold too few edges for a query by now; empty if they do not.  If another
+        query has a lifetime, what lies before all other windows is one partial a key."""
+        with self._turns.between():
+            self._settle()
+            self._turns.changing = False
+            watermark = self._progress.watermark
+            before = None if self._plan is None else self._shared.merged_before()
+            if before is None or watermark is None:
+                return ""
+            window = query.aligned
+            sizes = [EVER if size is None else size for size in sizes_of(query)]
+            if reaches_back(window, window.first(watermark), sizes) >= before:
+                return ""
+            edge = np.array([window.clock.time(before)])
+            time = time_text(as_time(edge, self._made.union.time_type)[0])
+            return f"what lies before {time} is one partial, for a lifetime"
 
     def add(self, name: str, query: Query) -> None:
         """Add a query that shares the slices; see `SharedStream.add`."""

@@ -75,6 +75,8 @@ def join(members: Sequence[Member], name: str, query: Query) -> None:
             unlike.append(apart)
             continue
         lacking = lacks(query, member.stream.bundle)
+        if not lacking and (merged := member.stream.merged(query)):
+            lacking = [merged]
         if not lacking or member.stream._plan is None:
             member.stream.add(name, query)
             member.names = (*member.names, name)

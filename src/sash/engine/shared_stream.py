@@ -278,7 +278,9 @@ class SharedStream:
         that are still open, or not due, hold the same events as if the query had run from the
         start, as far back as the longest window of the other queries reaches.  For that, its
         aggregates and its edges must be among those of the other queries.  If those depend on the
-        order of events, the stream keeps each time apart, and any edges will do.
+        order of events, the stream keeps each time apart, and any edges will do.  If one of them
+        has a lifetime, all before the longest window is one partial, so the query must not reach
+        farther back.
 
         >>> import sash
         >>> n = {"n": sash.count()}

@@ -22,7 +22,8 @@ from ..slicing.composite import Composite
 from ..tables.arrow import one_array
 from ..tables.keys import by_group, key_codes
 from ..tables.order import in_time, nanoseconds
-from ..windows.contract import UTC
+from ..windows import Aligned
+from ..windows.contract import EVER, UTC
 from .by_keys import ByKeys
 from .contract import NEW, Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
@@ -35,7 +36,7 @@ from .shared_forest import Asks, Queries, SharedForest
 from .shared_pyramids import pays, windows_due
 from .shared_rows import SharedRows
 
-__all__ = ["SharedState", "View"]
+__all__ = ["SharedState", "View", "reaches_back"]
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -113,6 +114,7 @@ class SharedState:
             name: self._view(plan, columns[name], sizes[name]) for name, plan in plans.items()
         }
         self._asked: Queries | None = None
+        self._merges = any(map(_lifetime, sizes.values()))  # also if that query has left since
         self._idle = _NONE  # keys without slices, whose last windows may be remembered
         self._changed = False  # since the last commit
         self.broken = False
@@ -138,11 +140,22 @@ class SharedState:
     ) -> None:
         """Add a query to the state, which must have all its aggregates and edges already."""
         self.views[name] = self._view(plan, columns, sizes)
+        self._merges |= _lifetime(sizes)
         self._asked = None
         # keys were noted for a step at which a window of the other queries is due
         keys = self._grove.keys.numbers()
         for forest in self._grove.forests:
             forest.visit_again(keys)
+
+    def merged_before(self) -> int | None:
+        """The reading before which the slices of a key may be one entry, because some window held
+        all since the beginning; None if there is no such entry."""
+        edges = [
+            reaches_back(view.plan.query.aligned, view.keep, [size for size, _ in view.sizes])
+            for view in self.views.values()
+            if view.keep is not None
+        ]
+        return min(edges) if self._merges and edges else None
 
     def remove(self, name: str) -> None:
         """Remove a query.  The partials that only this query read stay."""
@@ -417,6 +430,18 @@ class SharedState:
         self._grove._check(all_hold=not any(view.remembers for view in self.views.values()))
         for view in self.views.values():
             view.before._check()
+
+
+def reaches_back(window: Aligned, keep: int, sizes: Sequence[int]) -> int:
+    """The first reading that windows hold if all windows before `keep` are closed.  Of the other
+    sizes of aggregates, a lifetime does not count."""
+    end = int(window.cycle.end(keep))
+    return min([int(window.cycle.start(keep)), *(end - size for size in sizes if size < EVER)])
+
+
+def _lifetime(sizes: Sequence[tuple[int, tuple[str, ...]]]) -> bool:
+    """True if one of these other sizes of a query's aggregates is a lifetime."""
+    return any(size >= EVER for size, _ in sizes)
 
 
 def _moved(failed: dict[int, dict[str, str]], rows: Array) -> dict[int, dict[str, str]]:
