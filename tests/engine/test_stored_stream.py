@@ -14,6 +14,7 @@ import sash
 from sash.engine.stored import open_stream
 from sash.engine.stream import Stream
 from sash.state import layout
+from sash.state.keyed import KeyedTables
 from sash.stores import Claimed, Damaged, Store, StoreError
 from sash.stores.journal import Journal
 from sash.testing.fuzz.streams import SELECTS
@@ -329,6 +330,26 @@ def test_a_store_that_is_away_loses_nothing(window: Any, monkeypatch: Any) -> No
         assert_same(q, rows_of(whole.push(part)), s.push(part))
         assert s.counts == whole.counts
     assert_same(q, rows_of(whole.close()), s.close())
+
+
+@pytest.mark.plain
+def test_a_batch_that_is_not_written_leaves_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of rows nor of how late they came."""
+    s = query(sash.rows(3)).stream(store=sash.stores.memory(), name="s", lateness="3 seconds")
+    first, second = list(batches(stream("disorder", 60), seed=5, most=9))[:2]
+    s.push(first)
+    before = s.counts, s.delays
+
+    def refuse(*given: Any) -> None:
+        raise StoreError("it is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeyedTables, "replace", refuse)
+        with pytest.raises(StoreError, match="it is full"):
+            s.push(second)
+    assert (s.counts, s.delays) == before
+    s.push(second)
+    assert sum(s.delays) == first.num_rows + second.num_rows
 
 
 @pytest.mark.parametrize(("window", "mode", "emit"), EVENTS, ids=lambda x: str(x)[:30])

@@ -163,7 +163,6 @@ class EventStream(Stream, ABC):
             at.rows += given.num_rows
             at.counted += counted
             at.late += given.num_rows - counted
-            self._delays = self._delays + delays
             if self._store is not None:
                 self._parts.replace(self._held())
         except BaseException:
@@ -171,6 +170,7 @@ class EventStream(Stream, ABC):
             raise
         if self._store is not None:
             self._parts.commit()
+        self._delays = self._delays + delays
         return Admitted(made, failed, late, given.num_rows, counted, delays)
 
     def _abandon(self, before: Progress) -> None:
