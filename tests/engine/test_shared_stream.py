@@ -9,6 +9,8 @@ from itertools import pairwise, product
 from operator import add
 from typing import Any, Literal
 
+import pandas
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -284,6 +286,21 @@ def test_what_a_stream_cannot_do_names_the_query() -> None:
     with pytest.raises(ValueError, match=r"query 'rows': rows\(3\) keeps all columns"):
         s.push(pa.table({"t": [1], "k": ["a"], "n": [1]}))
     assert s.push({"t": 1, "k": "a"})["q"].num_rows == 0  # nothing was changed
+
+
+@pytest.mark.plain
+def test_a_column_that_late_rows_have_is_refused_in_any_kind_of_batch() -> None:
+    q, text = counted(sash.tumbling(10)), "SELECT count(*) AS n FROM t GROUP BY window(t, '10 us')"
+    for shared in ({"q": q}, {"q": q, "r": counted(sash.trailing(5), m=sash.count())}):
+        for made in (sash.share(shared), sash.share({"q": sash.sql(text)})):
+            s = made.stream()
+            frame = pandas.DataFrame({"t": [30], "queries": [1]})
+            for batch in (frame, polars.from_pandas(frame), iter([{"t": 30, "queries": 1}])):
+                with pytest.raises(ValueError, match="column 'queries' of their own"):
+                    s.push(batch)
+            s.push([{"t": 30}])
+            s.push([{"t": 3}])
+            assert s.late["queries"].to_pylist() == [[name] for name in s.queries]
 
 
 @pytest.mark.plain

@@ -4,6 +4,7 @@ reason."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -127,10 +128,10 @@ def late_rows(
     return usable, Late(rows, why, ~usable[rows], first[rows], last[rows])
 
 
-def check_names(names: list[str]) -> None:
+def check_names(names: list[str], added: Sequence[str] = ADDED) -> None:
     """Refuse a batch with a column named like one that late rows get."""
     for name in names:
-        if name in ADDED:
+        if name in added:
             raise ValueError(
                 f"late rows have a column {name!r} of their own besides those they came with; "
                 f"rename or leave out the batch's column {name!r}"
@@ -155,6 +156,8 @@ class LateOutput:
 
     It keeps at most the newest `limit` rows; `dropped` counts the rows that it dropped unread.
     """
+
+    added: tuple[str, ...] = ADDED  # the columns that a late row has besides its own
 
     def __init__(self, limit: int | None = LATE_LIMIT) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):

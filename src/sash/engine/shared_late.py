@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
 
-from .late import LateOutput
+from .late import ADDED, LateOutput
 
 __all__ = ["QUERIES", "NamedLate", "check_no_queries", "named"]
 
@@ -30,8 +30,9 @@ def check_no_queries(batch: Any) -> None:
     elif isinstance(batch, list):
         have = [QUERIES] if any(isinstance(e, Mapping) and QUERIES in e for e in batch) else ()
     else:
-        have = getattr(batch, "column_names", None) or getattr(batch, "columns", ())
-    if isinstance(have, Mapping | list | tuple) and QUERIES in have:
+        found = getattr(batch, "column_names", None) or getattr(batch, "columns", ())
+        have = list(found) if isinstance(found, Iterable) else ()  # an index, in pandas
+    if QUERIES in have:
         raise ValueError(
             f"late rows of shared queries have a column {QUERIES!r} of their own; rename or leave "
             f"out the batch's column {QUERIES!r}"
@@ -40,6 +41,8 @@ def check_no_queries(batch: Any) -> None:
 
 class NamedLate(LateOutput):
     """The late output of some queries, which passes its rows on to the output of all queries."""
+
+    added = (*ADDED, QUERIES)
 
     def __init__(self, into: LateOutput, names: Sequence[str]) -> None:
         super().__init__(None)

@@ -254,7 +254,7 @@ class Stream(ABC):
         it gives None."""
         self._check_open()
         table, reasons = self._tabled(batch)
-        check_names(table.column_names)
+        check_names(table.column_names, self._late.added)
         whole = table.schema
         if self._plan is None and not len(whole):
             return None

@@ -206,12 +206,13 @@ class SharedSqlStream:
     def push(self, batch: Any) -> dict[str, Any]:
         """Insert a batch, as `Stream.push` does, and return the rows that are then due, for each
         statement."""
-        check_no_queries(batch)
-        self._kind = kind_of(batch)
+        kind = kind_of(batch)
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
             batch = as_arrow(batch)  # once for all members
         elif not isinstance(batch, Mapping | str | bytes):
             batch = list(batch)
+        check_no_queries(batch)
+        self._kind = kind
         taken = self._taken(batch)
 
         def insert(number: int, member: _Member) -> Any:
