@@ -24,6 +24,7 @@ from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, batches, stream
 from shared_sets import drawn
+from trouble import interrupted
 
 FEW = {"total": sash.sum("i"), "sum": sash.sum("x")}
 ADDED = ("reason", "missed", "missed_start", "missed_end")
@@ -515,6 +516,49 @@ def test_a_query_does_not_reach_into_what_a_lifetime_has_merged(before: str) -> 
         again.add("long", query(sash.tumbling(50), {"n": sash.count()}), since="held")
     s.add("short", query(sash.tumbling(10), {"n": sash.count()}), since="held")
     assert s.push({"t": 100, "k": "x", "i": 1, "x": 1.0})["short"]["n"].to_pylist() == [2]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("change", ["add", "remove"])
+def test_an_interrupt_while_queries_change_leaves_a_sound_stream_or_none(change: str) -> None:
+    """Ctrl-C between any two steps: all of it is done or nothing, or the stream refuses."""
+    n = {"n": sash.count()}
+    short = query(sash.tumbling(3), n)
+
+    def started() -> sash.SharedStream:
+        s = sash.share({"q": query(sash.sliding(7, 3), n), "short": short}).stream(lateness=2)
+        for part in ([{"t": 1, "k": "x"}, {"t": 1, "k": "y"}], [{"t": 2, "k": "x"}]):
+            s.push(part)
+        return s
+
+    def changed(s: sash.SharedStream) -> None:
+        if change == "add":
+            s.add("again", short, since="held")
+        else:
+            s.remove("short")
+
+    def rest(s: sash.SharedStream) -> list[Any]:
+        return [*(shown(s.push([{"t": t, "k": "y"}])) for t in (3, 12)), shown(s.close())]
+
+    whole = started()
+    changed(whole)
+    right = [rest(started()), rest(whole)]
+    ends = set()
+    for file in ("shared_stream.py", "bundle_stream.py", "members.py", "state/shared.py"):
+        s = started()
+        with interrupted(0, file) as lines:
+            changed(s)
+        for line in range(1, lines[0] + 1, 2):
+            s = started()
+            with pytest.raises(KeyboardInterrupt), interrupted(line, file):
+                changed(s)
+            if s._turns.broken:
+                with pytest.raises(RuntimeError, match="not sound any more"):
+                    rest(s)
+                ends.add(2)
+            else:
+                ends.add(right.index(rest(s)))
+    assert ends >= {0, 2}
 
 
 @pytest.mark.plain

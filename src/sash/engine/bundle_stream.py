@@ -165,36 +165,44 @@ class BundleStream(AlignedStream):
     def merged(self, query: Query) -> str:
         """Why the slices hold too few edges for a query by now; empty if they do not.  If another
         query has a lifetime, what lies before all other windows is one partial a key."""
-        with self._turns.between():
-            self._settle()
-            self._turns.changing = False
-            watermark = self._progress.watermark
-            before = None if self._plan is None else self._shared.merged_before()
-            if before is None or watermark is None:
-                return ""
-            window = query.aligned
-            sizes = [EVER if size is None else size for size in sizes_of(query)]
-            if reaches_back(window, window.first(watermark), sizes) >= before:
-                return ""
-            edge = np.array([window.clock.time(before)])
-            time = time_text(as_time(edge, self._made.union.time_type)[0])
-            return f"what lies before {time} is one partial, for a lifetime"
+        self.settle()
+        watermark = self._progress.watermark
+        before = None if self._plan is None else self._shared.merged_before()
+        if before is None or watermark is None:
+            return ""
+        window = query.aligned
+        sizes = [EVER if size is None else size for size in sizes_of(query)]
+        if reaches_back(window, window.first(watermark), sizes) >= before:
+            return ""
+        edge = np.array([window.clock.time(before)])
+        time = time_text(as_time(edge, self._made.union.time_type)[0])
+        return f"what lies before {time} is one partial, for a lifetime"
 
-    def add(self, name: str, query: Query) -> None:
-        """Add a query that shares the slices; see `SharedStream.add`."""
+    def settle(self) -> None:
+        """Insert the noted events, before the queries change."""
         with self._turns.between():
             self._settle()
             self._turns.changing = False
-            joined = bundled({**self._bundle.queries, name: query})
+
+    def joined(self, name: str, query: Query) -> tuple[Bundle, BundlePlan | None]:
+        """The bundle with one query more, and its plan if the stream has one; changes nothing."""
+        joined = bundled({**self._bundle.queries, name: query})
+        check(self._place, Asked(query, mode=self._mode, early=self._early))
+        if self._plan is None:
+            return joined, None
+        made = plan_bundle(joined, self._whole_schema)
+        check(self._place, Asked(query, made.plans[name], self._mode, self._early))
+        # removed queries still have partials, but no plan any more
+        there = {*self._each, name}
+        return joined, replace(made, plans={n: p for n, p in made.plans.items() if n in there})
+
+    def add(self, name: str, joined: Bundle, made: BundlePlan | None) -> None:
+        """Add a query that shares the slices, from what `joined` returned; see
+        `SharedStream.add`."""
+        with self._turns.between():
             at = self._progress
-            check(self._place, Asked(query, mode=self._mode, early=self._early))
-            if self._plan is not None:
-                made = plan_bundle(joined, self._whole_schema)
-                check(self._place, Asked(query, made.plans[name], self._mode, self._early))
-                # removed queries still have partials, but no plan any more
-                there = {*self._each, name}
-                plans = {n: plan for n, plan in made.plans.items() if n in there}
-                self._made = made = replace(made, plans=plans)
+            if made is not None:
+                self._made = made
                 self._shared.add(name, made.plans[name], made.columns[name], _sizes(made, name))
             self._bundle = joined
             self._each[name] = Progress(at.stream_time, at.watermark)
@@ -203,8 +211,6 @@ class BundleStream(AlignedStream):
     def remove(self, name: str) -> None:
         """Remove a query."""
         with self._turns.between():
-            self._settle()
-            self._turns.changing = False
             if self._plan is not None:
                 plans = {n: plan for n, plan in self._made.plans.items() if n != name}
                 self._made = replace(self._made, plans=plans)

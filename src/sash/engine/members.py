@@ -14,7 +14,7 @@ from .bundles import Bundle, bundles_in, lacks, why_apart
 from .identity import differences, fingerprint
 from .stream import Stream
 
-__all__ = ["Member", "bundles_of", "check_same_queries", "check_trusted", "join", "seen"]
+__all__ = ["Member", "bundles_of", "check_same_queries", "check_trusted", "seen", "sharing"]
 
 
 class Member:
@@ -41,6 +41,12 @@ class Member:
             return {name: self.stream.counts_of(name) for name in self.names}
         return {self.names[0]: self.stream.counts}
 
+    def remove(self, name: str) -> None:
+        """Remove one of several queries."""
+        assert isinstance(self.stream, BundleStream)
+        self.stream.remove(name)
+        self.names = tuple(other for other in self.names if other != name)
+
     def spread(self) -> None:
         """Copy the progress of the first query to all queries, if nothing was pushed yet."""
         if isinstance(self.stream, BundleStream) and self.stream._plan is None:
@@ -63,9 +69,8 @@ def seen(members: Sequence[Member]) -> pa.Schema | None:
     return pa.schema(fields.values())
 
 
-def join(members: Sequence[Member], name: str, query: Query) -> None:
-    """Add a query to a member whose slices it can share, or raise an error that says why there is
-    none."""
+def sharing(members: Sequence[Member], name: str, query: Query) -> tuple[Member, BundleStream]:
+    """The member whose slices a query can share; raise an error that says why there is none."""
     unlike: list[str] = []
     lacking: list[str] = []
     for member in members:
@@ -78,9 +83,7 @@ def join(members: Sequence[Member], name: str, query: Query) -> None:
         if not lacking and (merged := member.stream.merged(query)):
             lacking = [merged]
         if not lacking or member.stream._plan is None:
-            member.stream.add(name, query)
-            member.names = (*member.names, name)
-            return
+            return member, member.stream
     why = "; ".join(dict.fromkeys(lacking or unlike)) or "no query here keeps slices"
     raise ValueError(
         f"the query {name!r} cannot share what the stream holds ({why}); add it with since='now'"

@@ -24,7 +24,7 @@ from .bundles import Bundle, bundled
 from .failures import for_query
 from .identity import fingerprint
 from .late import LATE_LIMIT, LateOutput
-from .members import Member, bundles_of, join, seen
+from .members import Member, bundles_of, seen, sharing
 from .shared_intake import check_fits, read_once
 from .shared_late import QUERIES, NamedLate, check_no_queries
 from .shared_snapshots import from_shared_bytes, shared_bytes
@@ -300,12 +300,19 @@ class SharedStream:
             raise ValueError(f"there is, or was, a query {name!r} already; choose another name")
         if since not in ("now", "held"):
             raise ValueError(f"since is 'now' or 'held', not {since!r}")
+        known = fingerprint(query)
         if since == "held":
-            join(self._members, name, query)
+            member, stream = sharing(self._members, name, query)
+            made = stream.joined(name, query)
+            self._turns.changing = True
+            stream.add(name, *made)
+            member.names += (name,)
         else:
-            self._members.append(self._member(bundled({name: query}), self._schema))
+            member = self._member(bundled({name: query}), self._schema)
+            self._turns.changing = True
+            self._members.append(member)
         self._queries = queries
-        self._fingerprints[name] = fingerprint(query)
+        self._fingerprints[name] = known
 
     @in_turn
     def remove(self, name: str) -> None:
@@ -325,16 +332,19 @@ class SharedStream:
         member = self._member_of(name)
         if len(self._queries) == 1:
             raise ValueError(f"{name!r} is the only query of this stream; close it instead")
-        if len(member.names) == 1:
+        alone = len(member.names) == 1
+        if not alone:
+            assert isinstance(member.stream, BundleStream)
+            member.stream.settle()
+        self._turns.changing = True
+        if alone:
             self._members.remove(member)
             for gone in member.all_names():  # also removed queries whose partials are still there
                 self._fingerprints.pop(gone, None)
                 self._removed.pop(gone, None)
         else:
-            assert isinstance(member.stream, BundleStream)
             kept = member.stream._plan is not None
-            member.stream.remove(name)
-            member.names = tuple(other for other in member.names if other != name)
+            member.remove(name)
             if kept:
                 self._removed[name] = self._queries[name]
             else:
