@@ -280,7 +280,8 @@ class SharedStream:
         aggregates and its edges must be among those of the other queries.  If those depend on the
         order of events, the stream keeps each time apart, and any edges will do.  If one of them
         has a lifetime, all before the longest window is one partial, so the query must not reach
-        farther back.
+        farther back.  The query does not know windows from before it joined: it compares a key's
+        first window with none, fills no gap before it, and numbers revisions from then on.
 
         >>> import sash
         >>> n = {"n": sash.count()}
