@@ -298,6 +298,21 @@ def test_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not started
 
 
+@pytest.mark.plain
+def test_a_batch_of_fewer_rows_than_there_are_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first piece has no keys, and a slice has several rows."""
+    monkeypatch.setattr(parted_forest, "MANY", 1)
+    monkeypatch.setenv("SASH_THREADS", "3")
+    select = {"sum": sash.sum("i"), "least": sash.min("s")}
+    q = sash.Query(time="t", by=["c"], window=sash.sliding(20, 10), select=select)
+    given = pa.table({"t": [1, 2, 3], "c": [0, 0, 1], "i": [1, 2, 4], "s": ["b", "a", "c"]})
+    right = q.run(given).to_pylist()
+    for s in (sash.share({"q": q, "r": q}).stream(), sash.share({"q": q}).stream(), q.stream()):
+        made = [s.push(given), s.close()]
+        tables = made if isinstance(s, Stream) else [one["q"] for one in made]
+        assert not differences(q, right, pa.concat_tables(tables), ordered=False)
+
+
 def test_few_keys_have_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parted_forest, "STRIPE", 16)
     q = sash.Query(time="t", by=["k"], window=sash.sliding(20, 5), select=NUMBERS)

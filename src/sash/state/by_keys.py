@@ -60,7 +60,7 @@ class ByKeys:
         read = [forest.columns(table) for forest in forests]
         rows_before = np.append(0, np.cumsum(np.bincount(codes, minlength=len(keys[0]))))
         ends = np.searchsorted(rows_before, len(times) * np.arange(1, PARTS + 1) // PARTS)
-        ranges = list(enumerate(pairwise([0, *np.unique(ends).tolist()])))
+        ranges = list(enumerate(pairwise(np.unique([0, *ends]).tolist())))
         starts = np.empty(len(times), dtype=np.int64)
         partials = [forest.room_for(len(times)) for forest in forests]
         spans = np.empty((2, len(keys[0])), dtype=np.int64)
