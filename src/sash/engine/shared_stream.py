@@ -275,8 +275,8 @@ class SharedStream:
 
         With `since="now"`, the query sees the events that come from now on, as a new stream would.
         With `since="held"`, the query shares the slices that other queries keep.  Then its windows
-        that are still open, or not due, hold the same events as if the query had run from the
-        start, as far back as the longest window of the other queries reaches.  For that, its
+        that are still open, or not due, hold the same events as if the query had run for as long as
+        those queries, as far back as the longest of their windows reaches.  For that, its
         aggregates and its edges must be among those of the other queries.  If those depend on the
         order of events, the stream keeps each time apart, and any edges will do.  If one of them
         has a lifetime, all before the longest window is one partial, so the query must not reach
