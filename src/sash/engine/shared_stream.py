@@ -212,6 +212,8 @@ class SharedStream:
         made = self._all(lambda stream: stream.push(given))
         if given is not batch and isinstance(given, pa.Table):
             made = {name: as_given(table, kind) for name, table in made.items()}
+            for member in self._members:  # for what `advance` and `close` return
+                member.stream._kind = kind
         if self._late.unsaid:
             self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()
