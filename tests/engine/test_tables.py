@@ -39,6 +39,29 @@ def test_pandas_in_pandas_out() -> None:
 
 
 @pytest.mark.plain
+def test_integers_with_nulls_in_pandas_are_not_rounded() -> None:
+    """pandas turns integers with nulls into floats; such a float would be another key or sum."""
+    import pandas as pd
+
+    large = 2**53 + 1
+    events = pd.DataFrame({"t": [1, 2, 3], "k": pd.array([large, None, large + 1], "Int64")})
+    q = query(window=sash.tumbling(10), select={"n": sash.count()})
+    keys = [pd.NA, large, large + 1]
+    found = q.run(events)["k"]
+    assert found.isna().tolist() == [True, False, False]
+    assert found.tolist()[1:] == keys[1:]
+    before = query(by=[], window=sash.trailing(10, exclude="row"), select={"sum": sash.sum("x")})
+    values = pd.DataFrame({"t": [1, 2, 3], "x": [large, 2, 3]})
+    assert before.run(values)["sum"].tolist()[1:] == [large, large + 2]
+    stream = before.stream()
+    stream.push(values)
+    assert stream.close()["sum"].tolist() == [large + 2]
+    small = before.run(values.assign(x=[-(2**53), 2, 3]))["sum"]
+    assert small.dtype == np.float64  # as pandas has it
+    assert small.tolist()[1:] == [-(2**53), 2 - 2**53]
+
+
+@pytest.mark.plain
 def test_nan_in_pandas_is_null_and_elsewhere_a_number() -> None:
     import pandas as pd
     import polars as pl

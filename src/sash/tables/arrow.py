@@ -155,13 +155,19 @@ _NUMBER = "\0 row"
 
 def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
     """Turn a result into a table of a library.  Columns that the frame `like` has get the types
-    that they have there: in pandas, integers with nulls do not become floats.  Rows of a `numbered`
-    table keep the index that they have in a frame `like` of pandas."""
+    that they have there: in pandas, integers with nulls do not become floats.  Other integers with
+    nulls do, as pandas has it, but only if no float is rounded.  Rows of a `numbered` table keep
+    the index that they have in a frame `like` of pandas."""
     rows = None
     if _NUMBER in result.column_names:
         rows, result = result.column(_NUMBER), result.drop_columns([_NUMBER])
     if kind == "pandas":
         made = result.to_pandas()
+        for place, column in enumerate(result.columns):
+            if column.null_count and pa.types.is_integer(column.type) and _rounds(column):
+                exact = column.to_pandas(integer_object_nulls=True)
+                unsigned = pa.types.is_unsigned_integer(column.type)
+                made.isetitem(place, exact.astype("UInt64" if unsigned else "Int64"))
         for name in [] if like is None else like.columns:
             back = getattr(like[name].dtype, "__from_arrow__", None)
             if back is not None:
@@ -176,6 +182,13 @@ def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
         own = {} if like is None else like.collect_schema()
         return made.cast({name: own[name] for name in made.columns if own.get(name) == polars.Enum})
     return result
+
+
+def _rounds(column: pa.ChunkedArray) -> bool:
+    """True if some of the integers are no floats."""
+    ends = pc.min_max(column).as_py()
+    low, high = ends["min"], ends["max"]
+    return low is not None and (low < -(2**53) or high > 2**53)
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
