@@ -210,6 +210,29 @@ def test_values_that_are_times_keep_their_zone() -> None:
 # Refusals
 
 
+@pytest.mark.plain
+def test_a_column_in_the_index_of_pandas_is_named() -> None:
+    import pandas as pd
+
+    events = pd.DataFrame({"t": pd.to_datetime(["2024-05-01", "2024-05-02"]), "k": ["a", "b"]})
+    q = query(window=sash.trailing("1 day"), select={"n": sash.count()})
+    says = "reads column '{}', which is in the index of the frame; make it a column first: "
+    for name in ("t", "k"):
+        frame, match = events.set_index(name), says.format(name)
+        calls = [q.run, q.stream().push, sash.share({"q": q}).run]
+        calls += [lambda f: q.at(f, events, time="t"), lambda f: q.at(events, f, time="t")]
+        calls += [lambda f: sash.lateness(f, query(select={"n": sash.count()}))]
+        for call in calls:
+            with pytest.raises(KeyError, match=match):
+                call(frame)
+    with pytest.raises(KeyError, match=says.format("t")):
+        q.run(events.set_index(["t", "k"]))
+    unnamed = events.set_index("t").rename_axis(None)
+    with pytest.raises(KeyError, match=r"frame.rename_axis\('t'\).reset_index\(\)"):
+        q.run(unnamed)
+    assert len(q.run(unnamed.rename_axis("t").reset_index())) == 2
+
+
 def test_missing_columns_and_wrong_types() -> None:
     events = stream("ties")
     with pytest.raises(KeyError, match="column 'z', which is not there; the table has: t, n, k"):

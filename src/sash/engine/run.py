@@ -29,6 +29,7 @@ from ..tables.arrow import (
     as_arrow,
     as_given,
     as_time,
+    check_index,
     filtered,
     kind_of,
     numbered,
@@ -64,6 +65,7 @@ def run(query: Query, table: Any, threads: int | None = None, slicing: str = "au
     cut = slicing_for(query, slicing)
     many = how_many(threads)
     driven = isinstance(query.window, Driven)
+    check_index(table, query.time, query.columns)
     # a condition may read any column, and the rows of driven windows keep all columns
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     kind = kind_of(table)

@@ -26,7 +26,7 @@ from ..state.contract import Slices
 from ..state.places import slices_by_place
 from ..state.ranges import check_lengths
 from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
-from ..tables.arrow import as_arrow, as_given, filtered, kind_of
+from ..tables.arrow import as_arrow, as_given, check_index, filtered, kind_of
 from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Driven
@@ -58,6 +58,8 @@ def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any
     # a condition may read any column, and the rows of driven windows keep all columns
     some = not any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
     read = dict.fromkeys(c for query in queries.values() for c in query.columns)
+    for query in queries.values():
+        check_index(table, query.time, query.columns)
     given = as_arrow(table, tuple(read) if some else None)
     made: dict[str, pa.Table] = {}
     for bundle in shared.plan.bundles:

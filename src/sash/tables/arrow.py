@@ -22,6 +22,7 @@ __all__ = [
     "as_arrow",
     "as_given",
     "as_time",
+    "check_index",
     "check_times",
     "filtered",
     "flat",
@@ -69,6 +70,26 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
     if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
         table = table.select(list(columns))
     return pa.table([_plain(c) for c in table.columns], names=table.column_names)
+
+
+def check_index(table: Any, time: str, columns: Sequence[str]) -> None:
+    """Raise if a frame of pandas has a column of a query in its index."""
+    if kind_of(table) != "pandas" or type(table).__name__ != "DataFrame":
+        return
+    names, there = list(table.index.names), set(table.columns)
+    for name in columns:
+        if name in there:
+            continue
+        if name in names:
+            raise KeyError(
+                f"the query reads column {name!r}, which is in the index of the frame; make it a "
+                "column first: frame.reset_index()"
+            )
+        if name == time and type(table.index).__name__ == "DatetimeIndex":
+            raise KeyError(
+                f"the query reads column {name!r}, which is not there; if it is the frame's index "
+                f"of times, make it a column first: frame.rename_axis({name!r}).reset_index()"
+            )
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

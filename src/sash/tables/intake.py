@@ -19,7 +19,7 @@ from ..kernels.columns import Array
 from ..query.names import check_column
 from ..query.query import Query
 from ..windows.contract import LATEST
-from .arrow import as_arrow, filtered, flat, times_of
+from .arrow import as_arrow, check_index, filtered, flat, times_of
 
 __all__ = [
     "CANNOT_BE",
@@ -68,6 +68,7 @@ def given_table(
             return as_arrow(given), {}
         given = [given]
     elif hasattr(given, "__arrow_c_stream__") or hasattr(given, "columns"):
+        check_index(given, query.time, query.columns)
         return as_arrow(given), {}
     elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(
