@@ -107,6 +107,45 @@ def test_polars_in_polars_out() -> None:
         assert not differences(q, answers(q, events), found)
 
 
+@pytest.mark.plain
+def test_a_polars_frame_of_python_objects_is_refused() -> None:
+    """Polars hands over the addresses of objects: equal ones would be two keys."""
+    import polars as pl
+
+    objects = pl.Series([complex(1, 2), complex(1, 2)], dtype=pl.Object)
+    events = pl.DataFrame({"t": [1, 2], "k": ["a", "a"], "o": objects, "x": [1, 2]})
+    plain = query(select={"n": sash.count()})
+    assert plain.run(events)["n"].to_list() == plain.run(events.drop("o"))["n"].to_list()
+    says = "column 'o' of the Polars frame holds Python objects"
+    each = query(window=sash.trailing(3), select={"n": sash.count()})
+    with pytest.raises(TypeError, match=says):
+        query(by=["o"], select={"n": sash.count()}).run(events)
+    for refused in (each.run, each.stream().push, plain.stream().push):
+        for frame in (events, events.lazy()):
+            with pytest.raises(TypeError, match=says):
+                refused(frame)
+    wide = events.drop("o").with_columns(pl.col("x").cast(pl.Int128))
+    assert plain.run(wide).equals(plain.run(events))
+    with pytest.raises(TypeError, match=r"Arrow does not take this Polars frame.*x Int128"):
+        each.run(wide)
+    for odd in (events["x"], pl.Series([1])):
+        with pytest.raises(TypeError, match=r"not polars\.series\.series\.Series"):
+            plain.run(odd)
+
+
+@pytest.mark.plain
+def test_a_lazy_frame_is_collected(recwarn: pytest.WarningsRecorder) -> None:
+    import polars as pl
+
+    events = pl.DataFrame({"t": [1, 2], "k": ["a", "a"]})
+    q = query(select={"n": sash.count()}, window=sash.tumbling(10))
+    shared = sash.share({"q": q, "r": query(by=[], select={"n": sash.count()})})
+    assert q.run(events.lazy()).equals(q.run(events))
+    for s in (q.stream(), shared.stream()):
+        s.push(events.lazy())
+    assert not recwarn.list
+
+
 def test_arrow_and_what_speaks_its_interface() -> None:
     events = stream("disorder", 60)
     q = query()

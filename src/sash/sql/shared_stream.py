@@ -208,7 +208,7 @@ class SharedSqlStream:
         statement."""
         check_no_queries(batch)
         self._kind = kind_of(batch)
-        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(type(batch), "columns"):
             batch = as_arrow(batch)  # once for all members
         elif not isinstance(batch, Mapping | str | bytes):
             batch = list(batch)

@@ -53,10 +53,11 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         table = pa.Table.from_pandas(
             table[list(columns or ())] if some else table, preserve_index=False
         )
+    elif kind == "polars" and type(table).__name__ in ("DataFrame", "LazyFrame"):
+        table = _from_polars(table, columns)
     elif not isinstance(table, pa.Table):
-        if hasattr(table, "collect") and kind == "polars":
-            table = table.collect()
-        if not isinstance(table, dict) and not hasattr(table, "__arrow_c_stream__"):
+        readable = isinstance(table, dict) or hasattr(table, "__arrow_c_stream__")
+        if kind == "polars" or not readable:
             instead = ""
             if isinstance(table, str | PathLike):
                 instead = "; read the file first, with pyarrow.parquet.read_table for example"
@@ -64,12 +65,41 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
                 instead = "; pyarrow.Table.from_pylist makes a table of a list of dicts"
             raise TypeError(
                 "a table is a pandas or Polars DataFrame, an Arrow table, a dict of columns, or "
-                f"anything with __arrow_c_stream__, not {type(table).__name__}{instead}"
+                f"anything with __arrow_c_stream__, not {_kind_name(table)}{instead}"
             )
         table = pa.table(table)
     if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
         table = table.select(list(columns))
     return pa.table([_plain(c) for c in table.columns], names=table.column_names)
+
+
+def _from_polars(frame: Any, columns: Sequence[str] | None) -> pa.Table:
+    """Turn a Polars frame into an Arrow table, with only these columns if it has them all."""
+    types = frame.collect_schema()
+    if columns is not None and set(columns) <= set(types):
+        frame = frame.select(list(columns))
+        types = {name: types[name] for name in columns}
+    for name, given in types.items():
+        # Polars would hand over the addresses of the objects, in place of the objects
+        if str(given) == "Object":
+            raise TypeError(
+                f"column {name!r} of the Polars frame holds Python objects, which Arrow does not "
+                "have; turn them into text or numbers first, or leave the column out"
+            )
+    frame = frame.collect() if hasattr(frame, "collect") else frame
+    try:
+        return pa.table(frame)
+    except pa.ArrowInvalid as error:
+        raise TypeError(
+            f"Arrow does not take this Polars frame ({error}); cast the column in question first, "
+            f"or leave it out; the columns are: {', '.join(f'{n} {t}' for n, t in types.items())}"
+        ) from None
+
+
+def _kind_name(table: Any) -> str:
+    """The name of a table's class, with its library: many of them are called DataFrame."""
+    kind = type(table)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def check_index(table: Any, time: str, columns: Sequence[str]) -> None:

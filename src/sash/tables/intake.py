@@ -67,7 +67,7 @@ def given_table(
         if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):
             return as_arrow(given), {}
         given = [given]
-    elif hasattr(given, "__arrow_c_stream__") or hasattr(given, "columns"):
+    elif hasattr(given, "__arrow_c_stream__") or hasattr(type(given), "columns"):
         check_index(given, query.time, query.columns)
         return as_arrow(given), {}
     elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
