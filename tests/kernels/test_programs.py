@@ -335,6 +335,19 @@ def test_operator_refuses_what_makes_no_sense() -> None:
         ({"inverse": lambda a: a}, r"inverse takes \(total, old\), and this one takes \(a\)"),
         ({"lower": lambda a, b: a}, r"lower takes \(a\), and this one takes \(a, b\)"),
         ({"identity": np.zeros(2)}, r"combine takes \(out, a, b\), because identity is an array"),
+        ({"combine": lambda a, b: None}, "of two identities it returns None"),
+        (
+            {"identity": [], "lift": lambda x: [x], "combine": lambda a, b: a.extend(b)},
+            "change neither argument",
+        ),
+        (
+            {
+                "identity": np.zeros(2),
+                "lift": lambda out, x: None,
+                "combine": lambda out, a, b: a + b,
+            },
+            "write its result into out, because identity is an array, and it returns a new array",
+        ),
         ({"identity": np.zeros(2), "combine": np.add}, r"lift takes \(out, x\)"),
         ({"identity": np.zeros((2, 2))}, "one dimension"),
     ):
@@ -347,6 +360,16 @@ def test_operator_refuses_what_makes_no_sense() -> None:
     )
     with pytest.raises(TypeError, match="dtype int64, uint64 or float64, not float32"):
         TwoStacksLite(narrow.of(float))
+    for fine in (
+        {"combine": lambda a, b: 1 // a},  # the laws find it
+        {"identity": np.ones(2), "lift": lambda out, x: None, "combine": np.multiply},
+        {
+            "identity": np.zeros(2),
+            "lift": lambda out, x: None,
+            "combine": lambda out, a, b: np.add(a, b, out),
+        },
+    ):
+        sash.operator(**(good | fine))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="reads 1 column"):
         ops.max.of(float, int)
     with pytest.raises(TypeError, match="tied to its types already"):
