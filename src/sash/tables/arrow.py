@@ -28,6 +28,7 @@ __all__ = [
     "flat",
     "from_ipc",
     "has_tie_number",
+    "kind_name",
     "kind_of",
     "no_rows",
     "numbered",
@@ -45,6 +46,11 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """Turn a table into an Arrow table, with only these columns.  If some are missing or occur
     twice, keep all columns."""
     kind = kind_of(table)
+    if kind == "pyspark":
+        raise TypeError(
+            "this is a DataFrame of Spark; give it to sash.spark.aggregate(df, query), or, if it is "
+            "small, bring it here first with df.toArrow()"
+        )
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif kind == "pandas" and type(table).__name__ == "DataFrame":
@@ -65,7 +71,7 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
                 instead = "; pyarrow.Table.from_pylist makes a table of a list of dicts"
             raise TypeError(
                 "a table is a pandas or Polars DataFrame, an Arrow table, a dict of columns, or "
-                f"anything with __arrow_c_stream__, not {_kind_name(table)}{instead}"
+                f"anything with __arrow_c_stream__, not {kind_name(table)}{instead}"
             )
         table = pa.table(table)
     if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
@@ -96,7 +102,7 @@ def _from_polars(frame: Any, columns: Sequence[str] | None) -> pa.Table:
         ) from None
 
 
-def _kind_name(table: Any) -> str:
+def kind_name(table: Any) -> str:
     """The name of a table's class, with its library: many of them are called DataFrame."""
     kind = type(table)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
