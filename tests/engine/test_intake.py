@@ -228,7 +228,7 @@ def test_nothing_can_be_pushed_first() -> None:
 def test_a_column_of_mixed_types_matters_only_if_it_is_read() -> None:
     events = [{"t": 1, "x": 1}, {"t": 2, "x": "a"}]
     assert stream(events).close()["n"].to_pylist() == [2]
-    with pytest.raises(TypeError, match="column 'x' has values of no common type"):
+    with pytest.raises(TypeError, match="column 'x' has values of no common Arrow type"):
         stream(events, select={"m": sash.max("x")})
 
 

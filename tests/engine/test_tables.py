@@ -278,6 +278,16 @@ def test_missing_columns_and_wrong_types() -> None:
         query(by=["z"]).run(events)
     with pytest.raises(TypeError, match="the time column 's' has type string"):
         query(time="s").run(events)
+    for unfit, how in (
+        (pa.array([0.5]), r"if these are seconds, in pandas: to_datetime\(…, unit='s'\)"),
+        (pa.array([1], pa.date32()), r"Polars: cast\(polars\.Datetime\)"),
+        (pa.array(["a"]), r"Polars: str\.to_datetime"),
+    ):
+        with pytest.raises(TypeError, match=f"it must hold timestamps.*{how}"):
+            query(by=[], select={"n": sash.count()}).run(pa.table({"t": unfit}))
+    empty = pa.table({"t": [1], "x": pa.nulls(1)})
+    with pytest.raises(TypeError, match=r"'x' has null.; all its values are null, so it has no ty"):
+        query(by=[], select={"s": sash.sum("x")}).run(empty)
     with pytest.raises(TypeError, match=r"m = mean\('s'\): mean takes numbers.*'s' has string"):
         query(select={"m": sash.mean("s")}).run(events)
     with pytest.raises(ValueError, match=r"where, \(z > 0\), cannot be used on this table"):

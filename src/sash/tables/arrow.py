@@ -48,8 +48,8 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
     kind = kind_of(table)
     if kind == "pyspark":
         raise TypeError(
-            "this is a DataFrame of Spark; give it to sash.spark.aggregate(df, query), or, if it is "
-            "small, bring it here first with df.toArrow()"
+            "this is a DataFrame of Spark; give it to sash.spark.aggregate(df, query), or, if it "
+            "is small, bring it here first with df.toArrow()"
         )
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

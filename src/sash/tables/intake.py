@@ -175,7 +175,9 @@ def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
         return pa.array(items)
     except CANNOT_BE as error:
         if read:
-            raise TypeError(f"column {name!r} has values of no common type: {error}") from None
+            raise TypeError(
+                f"column {name!r} has values of no common Arrow type: {error}"
+            ) from None
         text = (None if x is None else str(x).encode(errors="backslashreplace") for x in items)
         return pa.array(list(text), pa.string())
 
