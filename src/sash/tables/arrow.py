@@ -6,6 +6,7 @@ itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from ..query.names import did_you_mean
 from ..windows.contract import LATEST, UTC, Clock
 from .threads import extremes, rise
 
@@ -352,7 +354,13 @@ def filtered(table: pa.Table, where: Any) -> pa.Table:
             "pyarrow.compute.field('x') > 0"
         ) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
+        lost = re.match(r"No match for FieldRef\.Name\((.*)\) in ", str(error))
+        why = str(error)
+        if lost is not None:
+            names = [name for name in table.column_names if name not in (_NUMBER, "row number")]
+            why = f"there is no column {lost[1]!r}; the table has: {', '.join(names)}"
+            why += did_you_mean(lost[1], names)
+        raise ValueError(f"where, {where}, cannot be used on this table: {why}") from None
 
 
 def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
