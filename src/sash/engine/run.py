@@ -39,7 +39,7 @@ from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Aligned, Driven, Merging, Ticked
 from .driven import driven_results
-from .failures import noting_lift
+from .failures import noting_failure
 from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
@@ -109,7 +109,7 @@ def run_plan(
 ) -> pa.Table:
     """The results of a plan over a table."""
     window = plan.query.window
-    with noting_lift(plan, table):
+    with noting_failure(plan, table):
         if isinstance(window, Driven):
             return driven_results(plan, table, threads)
         if isinstance(window, Merging):

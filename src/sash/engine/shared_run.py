@@ -34,7 +34,7 @@ from . import oracle
 from .bundle_plans import BundlePlan, Sized, plan_bundle
 from .bundles import ALONE, Bundle, bundle_alone
 from .coarser import coarser_slices
-from .failures import noting_lift
+from .failures import noting_failure
 from .parts import add_ranged, divisible, typed, windows_of_slices
 from .pyramids import windows_by_pyramids
 from .run import emitted, explained, results, run_arrow
@@ -88,7 +88,7 @@ def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> di
     try:
         with ExitStack() as each:
             for one in plan.plans.values():
-                each.enter_context(noting_lift(one, table))
+                each.enter_context(noting_failure(one, table))
             found = _windows(plan, table, read, threads)
     except _NoAnswerFor as failed:
         text = explained(plan.plans[failed.name], read.keys, failed.error)
