@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -113,6 +113,12 @@ class SharedStream:
         from .stored_shared import member_stream
 
         return member_stream(kind, self._journal, len(self._members), *given, **more)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a stream cannot be pickled; save it with to_bytes(), and restore it with "
+            "sash.SharedStream.from_bytes(data, shared)"
+        )
 
     def __copy__(self) -> SharedStream:
         """A copy with its own state."""

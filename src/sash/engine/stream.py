@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -127,6 +127,12 @@ class Stream(ABC):
                     f"not {schema!r}"
                 )
             self._set_up(pa.schema([f.with_type(plain_type(f.type)) for f in schema]))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a stream cannot be pickled; save it with to_bytes(), and restore it with "
+            "sash.Stream.from_bytes(data, query)"
+        )
 
     def __copy__(self) -> Stream:
         """A copy with its own state."""
