@@ -278,6 +278,10 @@ def test_missing_columns_and_wrong_types() -> None:
         query(by=["z"]).run(events)
     with pytest.raises(TypeError, match="the time column 's' has type string"):
         query(time="s").run(events)
+    with pytest.raises(
+        KeyError, match=r"column '\*', which is not there.*; sash\.count\(\), without"
+    ):
+        query(select={"n": sash.count("*")}).run(events)
     for unfit, how in (
         (pa.array([0.5]), r"if these are seconds, in pandas: to_datetime\(…, unit='s'\)"),
         (pa.array([1], pa.date32()), r"Polars: cast\(polars\.Datetime\)"),
