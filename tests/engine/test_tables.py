@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.tables.arrow import as_given
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.streams import stream
 
@@ -56,6 +57,14 @@ def test_integers_with_nulls_in_pandas_are_not_rounded() -> None:
     stream = before.stream()
     stream.push(values)
     assert stream.close()["sum"].tolist() == [large + 2]
+    held = {"two": sash.first_n("x", 2), "least": sash.m4("t", "x")}
+    found = query(by=[], window=sash.tumbling(10), select=held).run(
+        pd.DataFrame({"t": [1, 2, 12], "x": pd.array([large, None, None], "Int64")})
+    )
+    assert list(found["two"][0]) == [large, None]
+    assert found["least"].tolist()[0]["min"] == large
+    parts = pa.chunked_array([pa.array([large]), pa.array([None], pa.int64())])
+    assert as_given(pa.table({"x": parts}), "pandas")["x"][0] == large
     small = before.run(values.assign(x=[-(2**53), 2, 3]))["sum"]
     assert small.dtype == np.float64  # as pandas has it
     assert small.tolist()[1:] == [-(2**53), 2 - 2**53]

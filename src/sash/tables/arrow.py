@@ -223,10 +223,12 @@ def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
     if kind == "pandas":
         made = result.to_pandas()
         for place, column in enumerate(result.columns):
-            if column.null_count and pa.types.is_integer(column.type) and _rounds(column):
+            if _rounds(one_array(column) if pa.types.is_nested(column.type) else column):
                 exact = column.to_pandas(integer_object_nulls=True)
-                unsigned = pa.types.is_unsigned_integer(column.type)
-                made.isetitem(place, exact.astype("UInt64" if unsigned else "Int64"))
+                if pa.types.is_integer(column.type):
+                    unsigned = pa.types.is_unsigned_integer(column.type)
+                    exact = exact.astype("UInt64" if unsigned else "Int64")
+                made.isetitem(place, exact)
         for name in [] if like is None else like.columns:
             back = getattr(like[name].dtype, "__from_arrow__", None)
             if back is not None:
@@ -243,11 +245,18 @@ def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
     return result
 
 
-def _rounds(column: pa.ChunkedArray) -> bool:
-    """True if some of the integers are no floats."""
-    ends = pc.min_max(column).as_py()
-    low, high = ends["min"], ends["max"]
-    return low is not None and (low < -(2**53) or high > 2**53)
+def _rounds(values: pa.Array | pa.ChunkedArray) -> bool:
+    """True if there are nulls among integers, also within lists and structs, and a float would
+    round one of the integers."""
+    types, kind = pa.types, values.type
+    if types.is_struct(kind):
+        return any(map(_rounds, values.flatten()))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _rounds(values.flatten())
+    if not types.is_integer(kind) or not values.null_count:
+        return False
+    ends = pc.min_max(values).as_py()
+    return ends["min"] is not None and (ends["min"] < -(2**53) or ends["max"] > 2**53)
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
