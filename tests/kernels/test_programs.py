@@ -131,6 +131,26 @@ def test_a_refused_function_is_named_once_and_runs_interpreted(
         TwoStacksLite(op).slide(np.array([1.0]), 2)
 
 
+@pytest.mark.parametrize(
+    ("lift", "why"),
+    [
+        (lambda x: (1, None), "it returns a partial that is, or has, no number"),
+        (lambda x: (1, x, x), r"another shape than identity \(3 field\(s\) where identity has 2\)"),
+    ],
+)
+@pytest.mark.once
+def test_a_partial_unlike_the_identity_is_why_an_operator_runs_interpreted(
+    lift: object, why: str
+) -> None:
+    op = sash.operator(
+        identity=(0, 0.0),
+        lift=lift,  # type: ignore[arg-type]
+        combine=lambda a, b: a if a[0] else b,
+    )
+    with pytest.warns(InterpretedWarning, match=f"numba refused its lift of operator: .*{why}"):
+        TwoStacksLite(op).slide(np.array([1.0]), 2)
+
+
 def test_user_operators_agree_on_lists_and_arrays() -> None:
     op = sash.operator(
         identity=(0, 0.0),
