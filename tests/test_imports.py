@@ -91,7 +91,8 @@ RULES = {
         ("sash.kernels", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow")
     ),
     "plot/": Rule(
-        ("sash.kernels", "sash.query", "sash.tables", "numpy", "pyarrow"), inside=("matplotlib",)
+        ("sash.kernels", "sash.query", "sash.tables", "sash.windows", "numpy", "pyarrow"),
+        inside=("matplotlib",),
     ),
     "sql/": Rule((*_LIBRARY, "numpy", "pyarrow"), inside=("sash.explain",)),
     "sql/__init__.py": Rule(inside=("sash.operators",)),

@@ -90,6 +90,8 @@ def test_dir_shows_what_is_loaded_later(monkeypatch: pytest.MonkeyPatch) -> None
         assert set(sash.__all__) == set(dir(sash))  # `help(sash)` loads each name
     with pytest.raises(AttributeError, match=r"no attribute 'nunique'; use sash\.count_distinct"):
         _ = sash.nunique
+    with pytest.raises(AttributeError, match=r"no attribute 'rolling'; use sash\.trailing"):
+        _ = sash.rolling
     for name, instead in ELSEWHERE.items():
         assert not hasattr(sash, name)
         eval(instead.partition(", which")[0], {"sash": sash})

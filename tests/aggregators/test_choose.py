@@ -46,5 +46,7 @@ def test_every_choice_names_itself_and_its_reason() -> None:
 
 
 def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"needs an operator.*not 'max'"):
+        choose("max")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="needs values in order"):
         choose(ops.max, in_order=False, policy=True)

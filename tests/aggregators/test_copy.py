@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
+import sash
 from sash import aggregators, operators
 from sash.aggregators import BTree, Cbix, DabaLite, Fiba, FlatFat, Reactive, Timed
 from sash.aggregators.in_order import InOrder
@@ -26,6 +28,19 @@ TIMED: list[Any] = [Fiba, BTree, Reactive, lambda op: Cbix(op, 60), lambda op: T
 
 def same(a: Any, b: Any) -> bool:
     return bool(np.all(a == b))
+
+
+def test_what_is_not_pickled_says_what_to_do() -> None:
+    for made in (DabaLite(operators.max), Fiba(operators.max.of(float))):
+        with pytest.raises(TypeError, match=r"cannot be pickled; save it with to_bytes\(\)"):
+            pickle.dumps(made)
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+    for name, stream in {
+        "Stream": q.stream(),
+        "SharedStream": sash.share({"q": q}).stream(),
+    }.items():
+        with pytest.raises(TypeError, match=rf"restore it with sash\.{name}\.from_bytes"):
+            pickle.dumps(stream)
 
 
 @pytest.mark.parametrize("op", OPERATORS, ids=repr)

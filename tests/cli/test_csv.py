@@ -98,6 +98,19 @@ def test_a_header_is_the_first_line_that_is_not_empty(
         rows(tmp_path, f"{before}a,c", header="true")
 
 
+def test_a_header_that_no_one_announced_is_named(tmp_path: Path) -> None:
+    schema = pa.schema({"a": pa.string(), "b": pa.float64()})
+    hint = r"; its first line has the names of the columns: add options = \{ header = true \}"
+    for head in ("a,b", '"A","B"'):
+        with pytest.raises(RunError, match=hint):
+            rows(tmp_path, f"{head}\nx,1.5\n", schema)
+        assert rows(tmp_path, f"{head}\nx,1.5\n", schema, header=True) == [("x", 1.5)]
+    for text, options in (("a,c\nx,1.5\n", {}), ("x,b\n", {"header": False})):
+        with pytest.raises(RunError, match="column 'b'") as raised:
+            rows(tmp_path, text, schema, **options)
+        assert "header =" not in str(raised.value)
+
+
 #: What Spark 4 reads as each type, and what it makes null.
 VALUES: dict[pa.DataType, tuple[dict[str, Any], tuple[str, ...]]] = {
     pa.int64(): (

@@ -228,7 +228,7 @@ def test_nothing_can_be_pushed_first() -> None:
 def test_a_column_of_mixed_types_matters_only_if_it_is_read() -> None:
     events = [{"t": 1, "x": 1}, {"t": 2, "x": "a"}]
     assert stream(events).close()["n"].to_pylist() == [2]
-    with pytest.raises(TypeError, match="column 'x' has values of no common type"):
+    with pytest.raises(TypeError, match="column 'x' has values of no common Arrow type"):
         stream(events, select={"m": sash.max("x")})
 
 
@@ -376,3 +376,20 @@ def test_text_is_told_from_bytes_wherever_it_lies(kind: pa.DataType) -> None:
         for last in range(first, len(values) + 1):
             wanted = b"\xff" not in values[first:last]
             assert is_utf8(column.slice(first, last - first)) == wanted, (first, last)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("window", [W, sash.trailing(5), sash.session(5), sash.rows(2)], ids=str)
+def test_a_batch_without_rows_may_come_before_all_types_are_known(window: sash.Window) -> None:
+    """A poll that found nothing: in pandas, a column of text without rows has no type."""
+    import pandas as pd
+
+    q = sash.Query(time="t", by=["k"], window=window, select={"n": sash.count()})
+    events = pd.DataFrame({"t": [1, 2, 12], "k": ["a", "b", "a"]})
+    polled, s = q.stream(), q.stream()
+    assert isinstance(polled.push(events[:0]), pd.DataFrame)
+    found = [pd.concat([one.push(events), one.close()]) for one in (polled, s)]
+    assert found[0].equals(found[1])
+    assert polled.counts == s.counts
+    with pytest.raises(KeyError, match="column 'k', which is not there; the batch has: t, kk"):
+        q.stream().push(events[:0].rename(columns={"k": "kk"}))

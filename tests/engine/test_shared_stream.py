@@ -258,6 +258,9 @@ def test_pandas_goes_in_and_comes_back() -> None:
     made = s.push(pandas.DataFrame({"t": [1, 2, 11]}))
     assert made["q"]["n"].tolist() == [2]
     assert made["each"]["n"].tolist() == [1, 2]
+    assert s.advance(15)["q"].columns.tolist() == made["q"].columns.tolist()
+    rest = sash.SharedStream.from_bytes(s.to_bytes(), sash.share(s.queries)).close()
+    assert rest["q"]["n"].tolist() == s.close()["q"]["n"].tolist() == [1]
 
 
 @pytest.mark.plain

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sash
+from sash.tables.arrow import as_given
 from sash.testing.queries import answers, differences, rows_of
 from sash.testing.streams import stream
 
@@ -36,6 +37,37 @@ def test_pandas_in_pandas_out() -> None:
     assert isinstance(found, pd.DataFrame)
     assert list(found.columns) == ["k", "window_start", "window_end", "n", "max", "who"]
     assert not differences(q, answers(q, events), found)
+
+
+@pytest.mark.plain
+def test_integers_with_nulls_in_pandas_are_not_rounded() -> None:
+    """pandas turns integers with nulls into floats; such a float would be another key or sum."""
+    import pandas as pd
+
+    large = 2**53 + 1
+    events = pd.DataFrame({"t": [1, 2, 3], "k": pd.array([large, None, large + 1], "Int64")})
+    q = query(window=sash.tumbling(10), select={"n": sash.count()})
+    keys = [pd.NA, large, large + 1]
+    found = q.run(events)["k"]
+    assert found.isna().tolist() == [True, False, False]
+    assert found.tolist()[1:] == keys[1:]
+    before = query(by=[], window=sash.trailing(10, exclude="row"), select={"sum": sash.sum("x")})
+    values = pd.DataFrame({"t": [1, 2, 3], "x": [large, 2, 3]})
+    assert before.run(values)["sum"].tolist()[1:] == [large, large + 2]
+    stream = before.stream()
+    stream.push(values)
+    assert stream.close()["sum"].tolist() == [large + 2]
+    held = {"two": sash.first_n("x", 2), "least": sash.m4("t", "x")}
+    found = query(by=[], window=sash.tumbling(10), select=held).run(
+        pd.DataFrame({"t": [1, 2, 12], "x": pd.array([large, None, None], "Int64")})
+    )
+    assert list(found["two"][0]) == [large, None]
+    assert found["least"].tolist()[0]["min"] == large
+    parts = pa.chunked_array([pa.array([large]), pa.array([None], pa.int64())])
+    assert as_given(pa.table({"x": parts}), "pandas")["x"][0] == large
+    small = before.run(values.assign(x=[-(2**53), 2, 3]))["sum"]
+    assert small.dtype == np.float64  # as pandas has it
+    assert small.tolist()[1:] == [-(2**53), 2 - 2**53]
 
 
 @pytest.mark.plain
@@ -82,6 +114,45 @@ def test_polars_in_polars_out() -> None:
         found = q.run(given)
         assert isinstance(found, pl.DataFrame)
         assert not differences(q, answers(q, events), found)
+
+
+@pytest.mark.plain
+def test_a_polars_frame_of_python_objects_is_refused() -> None:
+    """Polars hands over the addresses of objects: equal ones would be two keys."""
+    import polars as pl
+
+    objects = pl.Series([complex(1, 2), complex(1, 2)], dtype=pl.Object)
+    events = pl.DataFrame({"t": [1, 2], "k": ["a", "a"], "o": objects, "x": [1, 2]})
+    plain = query(select={"n": sash.count()})
+    assert plain.run(events)["n"].to_list() == plain.run(events.drop("o"))["n"].to_list()
+    says = "column 'o' of the Polars frame holds Python objects"
+    each = query(window=sash.trailing(3), select={"n": sash.count()})
+    with pytest.raises(TypeError, match=says):
+        query(by=["o"], select={"n": sash.count()}).run(events)
+    for refused in (each.run, each.stream().push, plain.stream().push):
+        for frame in (events, events.lazy()):
+            with pytest.raises(TypeError, match=says):
+                refused(frame)
+    wide = events.drop("o").with_columns(pl.col("x").cast(pl.Int128))
+    assert plain.run(wide).equals(plain.run(events))
+    with pytest.raises(TypeError, match=r"Arrow does not take this Polars frame.*x Int128"):
+        each.run(wide)
+    for odd in (events["x"], pl.Series([1])):
+        with pytest.raises(TypeError, match=r"not polars\.series\.series\.Series"):
+            plain.run(odd)
+
+
+@pytest.mark.plain
+def test_a_lazy_frame_is_collected(recwarn: pytest.WarningsRecorder) -> None:
+    import polars as pl
+
+    events = pl.DataFrame({"t": [1, 2], "k": ["a", "a"]})
+    q = query(select={"n": sash.count()}, window=sash.tumbling(10))
+    shared = sash.share({"q": q, "r": query(by=[], select={"n": sash.count()})})
+    assert q.run(events.lazy()).equals(q.run(events))
+    for s in (q.stream(), shared.stream()):
+        s.push(events.lazy())
+    assert not recwarn.list
 
 
 def test_arrow_and_what_speaks_its_interface() -> None:
@@ -187,15 +258,53 @@ def test_values_that_are_times_keep_their_zone() -> None:
 # Refusals
 
 
+@pytest.mark.plain
+def test_a_column_in_the_index_of_pandas_is_named() -> None:
+    import pandas as pd
+
+    events = pd.DataFrame({"t": pd.to_datetime(["2024-05-01", "2024-05-02"]), "k": ["a", "b"]})
+    q = query(window=sash.trailing("1 day"), select={"n": sash.count()})
+    says = "reads column '{}', which is in the index of the frame; make it a column first: "
+    for name in ("t", "k"):
+        frame, match = events.set_index(name), says.format(name)
+        calls = [q.run, q.stream().push, sash.share({"q": q}).run]
+        calls += [lambda f: q.at(f, events, time="t"), lambda f: q.at(events, f, time="t")]
+        calls += [lambda f: sash.lateness(f, query(select={"n": sash.count()}))]
+        for call in calls:
+            with pytest.raises(KeyError, match=match):
+                call(frame)
+    with pytest.raises(KeyError, match=says.format("t")):
+        q.run(events.set_index(["t", "k"]))
+    unnamed = events.set_index("t").rename_axis(None)
+    with pytest.raises(KeyError, match=r"frame.rename_axis\('t'\).reset_index\(\)"):
+        q.run(unnamed)
+    assert len(q.run(unnamed.rename_axis("t").reset_index())) == 2
+
+
 def test_missing_columns_and_wrong_types() -> None:
     events = stream("ties")
     with pytest.raises(KeyError, match="column 'z', which is not there; the table has: t, n, k"):
         query(by=["z"]).run(events)
     with pytest.raises(TypeError, match="the time column 's' has type string"):
         query(time="s").run(events)
+    with pytest.raises(
+        KeyError, match=r"column '\*', which is not there.*; sash\.count\(\), without"
+    ):
+        query(select={"n": sash.count("*")}).run(events)
+    for unfit, how in (
+        (pa.array([0.5]), r"if these are seconds, in pandas: to_datetime\(…, unit='s'\)"),
+        (pa.array([1], pa.date32()), r"Polars: cast\(polars\.Datetime\)"),
+        (pa.array(["a"]), r"Polars: str\.to_datetime"),
+    ):
+        with pytest.raises(TypeError, match=f"it must hold timestamps.*{how}"):
+            query(by=[], select={"n": sash.count()}).run(pa.table({"t": unfit}))
+    empty = pa.table({"t": [1], "x": pa.nulls(1)})
+    with pytest.raises(TypeError, match=r"'x' has null.; all its values are null, so it has no ty"):
+        query(by=[], select={"s": sash.sum("x")}).run(empty)
     with pytest.raises(TypeError, match=r"m = mean\('s'\): mean takes numbers.*'s' has string"):
         query(select={"m": sash.mean("s")}).run(events)
-    with pytest.raises(ValueError, match=r"where, \(z > 0\), cannot be used on this table"):
+    lost = r"where, \(z > 0\), cannot be used on this table: there is no column 'z'; the table ha"
+    with pytest.raises(ValueError, match=lost):
         query(where=pc.field("z") > 0).run(events)
     listed = events.append_column("l", pa.array([[1]] * events.num_rows))
     with pytest.raises(TypeError, match=r"the tie column 'l' has type list.*which has no order"):

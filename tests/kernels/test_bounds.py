@@ -72,6 +72,37 @@ def test_over_a_table_the_error_notes_the_aggregate_and_the_values() -> None:
     assert caught.value.__notes__[0].startswith("lift of ends raised IndexError")
 
 
+@pytest.mark.plain
+def test_over_a_table_the_error_notes_the_function_that_raised() -> None:
+    events = pa.table({"t": [1, 2, 3], "x": [1.0, 2.0, 4.0]})
+
+    def note(error: type[Exception], **given: Any) -> str:
+        operator = sash.operator(**{"identity": (), "compile": False} | given)
+        select = {"n": sash.count(), "own": sash.aggregate(operator, "x")}
+        with pytest.raises(error) as caught:
+            sash.Query(time="t", window=sash.tumbling(10), select=select).run(events)
+        (found,) = caught.value.__notes__
+        return found
+
+    pair = {"identity": (0, 0.0), "combine": lambda a, b: (a[0] + b[0], a[1] + b[1])}
+    assert note(TypeError, **pair) == (
+        "combine of own raised TypeError: 'float' object is not subscriptable, for the partials "
+        "(0, 0.0) and 1.0"
+    )
+    scalar = {"lift": lambda x: (1, x), "combine": lambda a, b: b if a == () else a[0] + b[0]}
+    assert note(TypeError, **scalar).endswith("for the partials 2 and (1, 2.0)")
+    lists = {"lift": lambda x: (x,), "combine": lambda a, b: a + b}
+    found = note(IndexError, **lists, lower=lambda a: a[7])
+    assert found.startswith("lower of own raised IndexError: tuple index out of range, for the par")
+    mixed = {**lists, "lower": lambda a: len(a) if a[-1] > 2 else "few"}
+    select = {"own": sash.aggregate(sash.operator(identity=(), compile=False, **mixed), "x")}
+    with pytest.raises(pa.ArrowTypeError) as caught:
+        sash.Query(time="t", window=sash.rows(5), select=select).run(events)
+    assert caught.value.__notes__ == [
+        "answers of own have no common type: see what its `lower` returns"
+    ]
+
+
 def test_a_row_whose_lift_leaves_its_bounds_is_late_on_a_stream() -> None:
     query = sash.Query(
         time="t",

@@ -131,6 +131,26 @@ def test_a_refused_function_is_named_once_and_runs_interpreted(
         TwoStacksLite(op).slide(np.array([1.0]), 2)
 
 
+@pytest.mark.parametrize(
+    ("lift", "why"),
+    [
+        (lambda x: (1, None), "it returns a partial that is, or has, no number"),
+        (lambda x: (1, x, x), r"another shape than identity \(3 field\(s\) where identity has 2\)"),
+    ],
+)
+@pytest.mark.once
+def test_a_partial_unlike_the_identity_is_why_an_operator_runs_interpreted(
+    lift: object, why: str
+) -> None:
+    op = sash.operator(
+        identity=(0, 0.0),
+        lift=lift,  # type: ignore[arg-type]
+        combine=lambda a, b: a if a[0] else b,
+    )
+    with pytest.warns(InterpretedWarning, match=f"numba refused its lift of operator: .*{why}"):
+        TwoStacksLite(op).slide(np.array([1.0]), 2)
+
+
 def test_user_operators_agree_on_lists_and_arrays() -> None:
     op = sash.operator(
         identity=(0, 0.0),
@@ -335,6 +355,19 @@ def test_operator_refuses_what_makes_no_sense() -> None:
         ({"inverse": lambda a: a}, r"inverse takes \(total, old\), and this one takes \(a\)"),
         ({"lower": lambda a, b: a}, r"lower takes \(a\), and this one takes \(a, b\)"),
         ({"identity": np.zeros(2)}, r"combine takes \(out, a, b\), because identity is an array"),
+        ({"combine": lambda a, b: None}, "of two identities it returns None"),
+        (
+            {"identity": [], "lift": lambda x: [x], "combine": lambda a, b: a.extend(b)},
+            "change neither argument",
+        ),
+        (
+            {
+                "identity": np.zeros(2),
+                "lift": lambda out, x: None,
+                "combine": lambda out, a, b: a + b,
+            },
+            "write its result into out, because identity is an array, and it returns a new array",
+        ),
         ({"identity": np.zeros(2), "combine": np.add}, r"lift takes \(out, x\)"),
         ({"identity": np.zeros((2, 2))}, "one dimension"),
     ):
@@ -347,6 +380,16 @@ def test_operator_refuses_what_makes_no_sense() -> None:
     )
     with pytest.raises(TypeError, match="dtype int64, uint64 or float64, not float32"):
         TwoStacksLite(narrow.of(float))
+    for fine in (
+        {"combine": lambda a, b: 1 // a},  # the laws find it
+        {"identity": np.ones(2), "lift": lambda out, x: None, "combine": np.multiply},
+        {
+            "identity": np.zeros(2),
+            "lift": lambda out, x: None,
+            "combine": lambda out, a, b: np.add(a, b, out),
+        },
+    ):
+        sash.operator(**(good | fine))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="reads 1 column"):
         ops.max.of(float, int)
     with pytest.raises(TypeError, match="tied to its types already"):

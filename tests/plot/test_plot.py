@@ -72,6 +72,22 @@ class TestResults:
         drawn(figure)
         assert len(sash.plot.results(many.to_pandas(), Q, keys=2).axes[0].get_lines()) == 2
 
+    def test_a_line_ends_where_windows_are_missing(self) -> None:
+        spans = [(0, 10), (10, 20), (40, 50), (70, 80), (80, 90)]
+        table = rows(*(("a", start, end, i) for i, (start, end) in enumerate(spans)))
+        (line,) = sash.plot.results(table, Q).axes[0].get_lines()
+        assert str(line.get_ydata().tolist()) == "[0.0, 1.0, nan, 2.0, nan, 3.0, 4.0]"
+        days = [("a", 1000 * day + hour, 1000 * day + hour + 10, 1) for day in range(40)
+                for hour in ((0, 10) if day else (0,))]  # fmt: skip
+        figure = sash.plot.results(rows(*days), Q)
+        line, alone = figure.axes[0].get_lines()
+        assert np.isnan(line.get_ydata()).sum() == 39
+        assert alone.get_xdata().tolist() == [10]
+        drawn(figure)
+        changes = sash.Query(time="t", by=["k"], window=Q.window, select=Q.select, emit="changes")
+        (line,) = sash.plot.results(table, changes).axes[0].get_lines()
+        assert line.get_ydata().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
     def test_corrections(self) -> None:
         live = rows(("a", 0, 10, 5), ("a", 10, 20, 1), ("a", 0, 10, 7), revision=[0, 0, 1])
         (axes,) = sash.plot.results(live, Q).axes

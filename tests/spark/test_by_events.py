@@ -214,6 +214,18 @@ def test_sessions_are_sparks_session_window(frame: Frame, real: bool) -> None:
     assert not differences(q, right, made.toArrow(), ordered=False)
 
 
+def test_a_frame_of_another_kind_is_refused(frame: Frame) -> None:
+    events = stream("ties", 20)
+    df, q = frame(events), query(sash.trailing("5 seconds"))
+    shared = sash.share({"q": q, "one": query(sash.trailing("9 seconds"))})
+    for refuses in (q.run, q.stream().push, shared.run, shared.stream().push):
+        with pytest.raises(TypeError, match=r"DataFrame of Spark; give it to sash\.spark\.agg"):
+            refuses(df)
+    for refuses in (sash.spark.aggregate, lambda given, q: sash.spark.at(given, df, q, time="t")):
+        with pytest.raises(TypeError, match=r"not pandas\.core\.frame\.DataFrame"):
+            refuses(events.to_pandas(), q)
+
+
 def test_what_is_refused(frame: Frame) -> None:
     df = frame(stream("ties", 20))
     q = query(sash.trailing("5 seconds"))

@@ -188,7 +188,7 @@ def test_sums_are_exact_and_overflow_only_in_their_window(frame: Frame, window: 
     check(frame, q, table, ("spark", "python", "rows"))
     beyond = frame(table.slice(0, 2))
     for slices in ("spark", "python", "rows"):
-        with pytest.raises(PySparkException, match="the sum leaves int64"):
+        with pytest.raises(PySparkException, match="total: the sum leaves int64"):
             sash.spark.aggregate(beyond, q, slices=slices).collect()  # type: ignore[arg-type]
     mean = sash.Query(time="t", window=window, select={"mean": sash.mean("v")})
     check(frame, mean, table.slice(0, 2), ("spark", "python", "rows"))

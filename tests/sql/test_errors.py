@@ -126,6 +126,11 @@ BAD: list[tuple[str, str, str | None]] = [
     # functions
     (f"SELECT «mx»(x) FROM t GROUP BY {WINDOW}", "there is no function mx", "max"),
     (f"SELECT «cuont»(*) FROM t GROUP BY {WINDOW}", "there is no function cuont", "count"),
+    (
+        f"SELECT «count_if»(x > 1) FROM t GROUP BY {WINDOW}",
+        "write count(*) FILTER (WHERE …)",
+        None,
+    ),
     (f"SELECT «uper»(k), max(x) FROM t GROUP BY 1, {WINDOW}", "there is no function uper", "upper"),
     (f"SELECT max(«sqrt»(x)) FROM t GROUP BY {WINDOW}", "there is no function sqrt", None),
     (

@@ -84,6 +84,20 @@ def test_a_right_operator_of_a_users_passes() -> None:
     laws(make(identity="", combine=lambda a, b: a + b))  # strings are found by trial
 
 
+def test_sums_of_products_pass_where_partials_are_floats() -> None:
+    """The values are small enough for their products: rounding is no broken law."""
+    weighted = sash.operator(
+        identity=(0.0, 0.0),
+        lift=lambda x, weight: (x * weight, weight),
+        combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        commutative=True,
+    )
+    squares = sash.operator(identity=0.0, lift=lambda x: x * x, combine=lambda a, b: a + b)
+    for _ in range(5):
+        laws(weighted)
+        laws(squares)
+
+
 def test_subtraction_is_not_associative() -> None:
     error = broken(make(combine=lambda a, b: a - b), NUMBERS)
     assert "associativity" in error.laws

@@ -62,6 +62,11 @@ def choose(
     >>> print(choose(count, no_pauses=True).reason)
     SubtractOnEvict: count has an exact inverse, so each value is taken out again in one step
     """
+    if not isinstance(operator, Operator):
+        raise TypeError(
+            f"an aggregator needs an operator (one of sash.operators, or made by sash.operator), "
+            f"not {operator!r}"
+        )
     if not in_order and policy:
         raise TypeError("a window slide policy needs values in order: sort them, or wait for them")
     if not in_order:

@@ -7,7 +7,7 @@ import struct
 import zlib
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from ..kernels.core import BufferCore, ObjectCore
 from ..operators.contract import Operator
@@ -32,6 +32,12 @@ class Copyable(Guarded):
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be pickled; save it with to_bytes(), and restore it "
+            f"with {type(self).__name__}.from_bytes(…)"
+        )
 
 
 class Snapshots(Copyable):

@@ -99,16 +99,32 @@ def _has_map(kind: pa.DataType) -> bool:
 
 def read(file: Path, source: Files, options: dict[str, Any]) -> pa.Table:
     """Read the rows of a file, with the columns of the source."""
+    options = {k.lower(): v for k, v in options.items()}
     try:
         if source.format == "parquet":
             made = _parquet(file, source)
         elif source.format == "csv":
-            made = _csv(file, source, {k.lower(): v for k, v in options.items()})
+            made = _csv(file, source, options)
         else:
             made = _json(file, source)
     except (pa.ArrowException, OSError) as error:
-        raise RunError(f"{file} cannot be read as {source.format}: {error}") from None
+        hint = ""
+        if source.format == "csv" and "header" not in options and _has_header(file, source):
+            hint = "; its first line has the names of the columns: add options = { header = true }"
+        raise RunError(f"{file} cannot be read as {source.format}: {error}{hint}") from None
     return made
+
+
+def _has_header(file: Path, source: Files) -> bool:
+    """True if the first line of a CSV file has the names of the columns."""
+    try:
+        with pa.input_stream(str(file)) as stream:
+            line = stream.read(1 << 16).decode(errors="replace").lstrip("\ufeff").splitlines()[0]
+    except (OSError, IndexError):
+        return False
+    words = [word.strip().lower() for word in re.findall(r"[^\s\"',;|]+", line)]
+    assert source.schema is not None
+    return words == [name.lower() for name in source.schema.names]
 
 
 def _parquet(file: Path, source: Files) -> pa.Table:

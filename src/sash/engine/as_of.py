@@ -33,6 +33,7 @@ from ..tables.answers import from_objects
 from ..tables.arrow import (
     as_arrow,
     as_given,
+    check_index,
     check_times,
     filtered,
     flat,
@@ -65,6 +66,8 @@ def at(
     """The rows of `questions`, with the values of the query as of their times."""
     check("Query.run", Asked(query))
     check_window(query)
+    check_index(events, query.time, query.columns)
+    check_index(questions, time, [time, *query.by])
     given = as_arrow(events)
     asked = as_arrow(questions)
     for name in query.select:

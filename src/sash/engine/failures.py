@@ -29,7 +29,7 @@ __all__ = [
     "key_text",
     "name_failure",
     "name_step_failure",
-    "noting_lift",
+    "noting_failure",
     "window_text",
 ]
 
@@ -48,33 +48,45 @@ def for_query(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def noting_lift(plan: Plan, table: pa.Table) -> Iterator[None]:
-    """Note on an error for which aggregate and values `lift` raised it: an error of a compiled
-    function says neither.  For tables; a row of a stream for which `lift` raised is late."""
+def noting_failure(plan: Plan, table: pa.Table) -> Iterator[None]:
+    """Note on an error which function of which aggregate raised it, and for which values: an error
+    of a compiled function says neither.  For tables; a row of a stream for which `lift` raised is
+    late."""
     try:
         yield
     except Exception as error:
-        note = None if getattr(error, "__notes__", None) else _lift_failure(plan, table)
+        note = None if getattr(error, "__notes__", None) else _failure_of_function(plan, table)
         if note is not None:
             error.add_note(note)
         raise
 
 
-def _lift_failure(plan: Plan, table: pa.Table) -> str | None:
-    """The first aggregate of a user whose `lift` raises in plain Python, and the values."""
+def _failure_of_function(plan: Plan, table: pa.Table) -> str | None:
+    """The first aggregate of a user of which a function raises in plain Python, and the values:
+    `lift` of a row, `combine` of two neighbouring rows, and once more, `lower` of those two."""
     for name, chosen in plan.query.select.items():
         if chosen.operator.ready or chosen.where is not None:
             continue
         columns = list(chosen.columns)
         kinds = [column_type(plan.schema.field(c).type) for c in columns]
-        lift = chosen.operator.of(*kinds).python_lift()
+        operator = chosen.operator.of(*kinds)
+        lift, combine = operator.python_lift(), operator.python_combine()
+        lower, before = operator.python_lower(), operator.identity
         for batch in table.select(columns).slice(0, _LOOKED).to_batches(max_chunksize=65_536):
             for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                given = ", ".join(f"{c} = {v!r}" for c, v in zip(columns, values, strict=True))
+                what = "lift"
                 try:
-                    lift(values if len(values) > 1 else values[0])
+                    made = lift(values if len(values) > 1 else values[0])
+                    what, given = "combine", f"the partials {before!r} and {made!r}"
+                    both = combine(before, made)
+                    given = f"the partials {both!r} and {made!r}"
+                    combine(both, made)
+                    what, given = "lower", f"the partial {both!r}"
+                    lower(both)
                 except Exception as found:
-                    shown = ", ".join(f"{c} = {v!r}" for c, v in zip(columns, values, strict=True))
-                    return f"lift of {name} raised {type(found).__name__}: {found}, for {shown}"
+                    return f"{what} of {name} raised {type(found).__name__}: {found}, for {given}"
+                before = made
     return None
 
 

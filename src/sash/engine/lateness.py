@@ -33,7 +33,16 @@ from ..slicing.edges import edges_of
 from ..state.lateness_kernel import NONE, WHAT_IF
 from ..state.measures import gaps_of
 from ..tables import threads as pieces
-from ..tables.arrow import as_arrow, as_given, check_times, filtered, flat, kind_of, times_of
+from ..tables.arrow import (
+    as_arrow,
+    as_given,
+    check_index,
+    check_times,
+    filtered,
+    flat,
+    kind_of,
+    times_of,
+)
 from ..tables.keys import key_codes
 from ..tables.threads import rise
 from ..windows import Aligned, Driven, Merging, Ticked, duration
@@ -161,6 +170,7 @@ class Arrivals:
 def arrivals(table: Any, query: Query, arrived: str | None = None) -> Arrivals:
     """The rows of a table that a stream of the query could use, in order of arrival."""
     wanted = [*query.columns, *([arrived] if arrived is not None else [])]
+    check_index(table, query.time, query.columns)
     given = as_arrow(table, None if query.where is not None else list(dict.fromkeys(wanted)))
     plan = make_plan(query, given.schema, () if arrived is None else (arrived,))
     check("Query.stream", Asked(query, plan))

@@ -29,6 +29,7 @@ from ..tables.arrow import (
     as_arrow,
     as_given,
     as_time,
+    check_index,
     filtered,
     kind_of,
     numbered,
@@ -38,7 +39,7 @@ from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Aligned, Driven, Merging, Ticked
 from .driven import driven_results
-from .failures import noting_lift
+from .failures import noting_failure
 from .parts import windows_of_slices, windows_of_table
 from .sessions import session_results, tick_results
 from .supported import Asked, check
@@ -64,6 +65,7 @@ def run(query: Query, table: Any, threads: int | None = None, slicing: str = "au
     cut = slicing_for(query, slicing)
     many = how_many(threads)
     driven = isinstance(query.window, Driven)
+    check_index(table, query.time, query.columns)
     # a condition may read any column, and the rows of driven windows keep all columns
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
     kind = kind_of(table)
@@ -107,7 +109,7 @@ def run_plan(
 ) -> pa.Table:
     """The results of a plan over a table."""
     window = plan.query.window
-    with noting_lift(plan, table):
+    with noting_failure(plan, table):
         if isinstance(window, Driven):
             return driven_results(plan, table, threads)
         if isinstance(window, Merging):

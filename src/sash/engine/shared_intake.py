@@ -20,7 +20,7 @@ __all__ = ["check_fits", "read_once"]
 
 def read_once(batch: Any) -> Any:
     """Read a batch so that several streams can read it again."""
-    if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
+    if hasattr(batch, "__arrow_c_stream__") or hasattr(type(batch), "columns"):
         return as_arrow(batch)
     if isinstance(batch, Iterable) and not isinstance(batch, Mapping | str | bytes):
         return list(batch)

@@ -29,6 +29,8 @@ def check_no_queries(batch: Any) -> None:
         have = batch
     elif isinstance(batch, list):
         have = [QUERIES] if any(isinstance(e, Mapping) and QUERIES in e for e in batch) else ()
+    elif hasattr(batch, "collect_schema"):  # a frame of Polars, which may be lazy
+        have = list(batch.collect_schema())
     else:
         found = getattr(batch, "column_names", None) or getattr(batch, "columns", ())
         have = list(found) if isinstance(found, Iterable) else ()  # an index, in pandas

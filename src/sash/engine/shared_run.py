@@ -26,7 +26,7 @@ from ..state.contract import Slices
 from ..state.places import slices_by_place
 from ..state.ranges import check_lengths
 from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
-from ..tables.arrow import as_arrow, as_given, filtered, kind_of
+from ..tables.arrow import as_arrow, as_given, check_index, filtered, kind_of
 from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Driven
@@ -34,7 +34,7 @@ from . import oracle
 from .bundle_plans import BundlePlan, Sized, plan_bundle
 from .bundles import ALONE, Bundle, bundle_alone
 from .coarser import coarser_slices
-from .failures import noting_lift
+from .failures import noting_failure
 from .parts import add_ranged, divisible, typed, windows_of_slices
 from .pyramids import windows_by_pyramids
 from .run import emitted, explained, results, run_arrow
@@ -58,6 +58,8 @@ def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any
     # a condition may read any column, and the rows of driven windows keep all columns
     some = not any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
     read = dict.fromkeys(c for query in queries.values() for c in query.columns)
+    for query in queries.values():
+        check_index(table, query.time, query.columns)
     given = as_arrow(table, tuple(read) if some else None)
     made: dict[str, pa.Table] = {}
     for bundle in shared.plan.bundles:
@@ -86,7 +88,7 @@ def results_of_bundle(plan: BundlePlan, given: pa.Table, threads: int = 1) -> di
     try:
         with ExitStack() as each:
             for one in plan.plans.values():
-                each.enter_context(noting_lift(one, table))
+                each.enter_context(noting_failure(one, table))
             found = _windows(plan, table, read, threads)
     except _NoAnswerFor as failed:
         text = explained(plan.plans[failed.name], read.keys, failed.error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -114,6 +114,12 @@ class SharedStream:
 
         return member_stream(kind, self._journal, len(self._members), *given, **more)
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a stream cannot be pickled; save it with to_bytes(), and restore it with "
+            "sash.SharedStream.from_bytes(data, shared)"
+        )
+
     def __copy__(self) -> SharedStream:
         """A copy with its own state."""
         return deepcopy(self)
@@ -212,6 +218,8 @@ class SharedStream:
         made = self._all(lambda stream: stream.push(given))
         if given is not batch and isinstance(given, pa.Table):
             made = {name: as_given(table, kind) for name, table in made.items()}
+            for member in self._members:  # for what `advance` and `close` return
+                member.stream._kind = kind
         if self._late.unsaid:
             self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()

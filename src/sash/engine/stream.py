@@ -13,11 +13,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from ..kernels.columns import to_micros
+from ..query.names import check_column
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..query.signatures import Mode
@@ -127,6 +128,12 @@ class Stream(ABC):
                     f"not {schema!r}"
                 )
             self._set_up(pa.schema([f.with_type(plain_type(f.type)) for f in schema]))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a stream cannot be pickled; save it with to_bytes(), and restore it with "
+            "sash.Stream.from_bytes(data, query)"
+        )
 
     def __copy__(self) -> Stream:
         """A copy with its own state."""
@@ -250,14 +257,22 @@ class Stream(ABC):
 
     def _taken(self, batch: Any) -> tuple[pa.Table, dict[int, str]] | None:
         """The rows of a batch that `where` lets through, and reasons by row for those that cannot
-        be used.  The first batch with columns sets the stream up; a batch without columns before
-        it gives None."""
+        be used.  The first batch with columns and types sets the stream up; a batch before it,
+        without columns or without rows, gives None."""
         self._check_open()
         table, reasons = self._tabled(batch)
         check_names(table.column_names, self._late.added)
         whole = table.schema
         if self._plan is None and not len(whole):
             return None
+        if self._plan is None and not table.num_rows:
+            for name in self._query.columns:
+                check_column(name, whole.names, what="the batch")
+            driven = isinstance(self._query.window, Driven)  # whose rows keep all columns
+            read = whole.names if driven else self._query.columns
+            if any(pa.types.is_null(whole.field(name).type) for name in read):
+                self._kind = kind_of(batch)
+                return None
         if self._query.where is not None:
             table, reasons = chosen(table, self._query.where, reasons)
         if self._plan is None:

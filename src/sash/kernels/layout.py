@@ -348,9 +348,11 @@ def _kinds(partial: Any) -> str:
 
 def _wider(op: Operator, a: str, b: str, role: str) -> str:
     """For each field the wider of two kinds; `a` and `b` must have as many fields."""
-    if "?" in b or len(a) != len(b):
+    if len(a) != len(b):
         raise Refused(
             f"{role} of {op.name}: it returns a partial of another shape than identity "
             f"({len(b)} field(s) where identity has {len(a)})"
         )
+    if "?" in b:
+        raise Refused(f"{role} of {op.name}: it returns a partial that is, or has, no number")
     return "".join(x if _WIDTH[x] >= _WIDTH[y] else y for x, y in zip(a, b, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -112,7 +113,33 @@ def operator(
             if vector
             else "lift must take the value of at least one column"
         )
+    _check_returns(combine, identity)
     return dataclasses.replace(made, skips=(True,) * columns)
+
+
+def _check_returns(combine: Any, identity: Any) -> None:
+    """Try `combine` on two identities, and raise if the result would be lost: one that changes `a`,
+    or has no `return`, returns None, which would be taken for the answer null."""
+    vector = isinstance(identity, np.ndarray)
+    if vector and isinstance(combine, np.ufunc):
+        return
+    out: Any = np.ones_like(identity) if vector else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = combine(*([out] if vector else []), identity, identity)
+    except Exception:
+        return  # a mistake that tests and laws find; it may lie in these arguments alone
+    if found is None and not vector:
+        raise TypeError(
+            "combine must return a partial, and of two identities it returns None; let it return a "
+            "new partial, and change neither argument"
+        )
+    if vector and isinstance(found, np.ndarray) and found is not out and np.all(out == 1):
+        raise TypeError(
+            "combine must write its result into out, because identity is an array, and it returns "
+            "a new array instead; write out[:] = …"
+        )
 
 
 def _check_takes(role: str, function: Any, names: tuple[str, ...]) -> None:

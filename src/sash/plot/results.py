@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ..query.query import Query
 from ..tables.arrow import as_arrow, flat, times_of
 from ..tables.keys import key_codes
+from ..windows import Aligned
 from .look import COLORS, new_figure, plain_axes
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ def results(table: Any, query: Query, value: str | None = None, *, keys: int = K
     """Draw one value of a query's results over the ends of its windows, with a line for each of the
     largest keys, at most 8.
 
-    The results come from `Query.run`, or are all rows that a live stream has emitted, in order.
-    For a live stream, a line shows each window's last revision, and a thin stroke goes from the
-    first revision to the last.  `value` names the value to draw; the default is the first selected
-    value that is a number.
+    The results come from `Query.run`, or are all rows that a live stream has emitted, in order.  A
+    line ends where windows are missing, which hold no event.  For a live stream, a line shows each
+    window's last revision, and a thin stroke goes from the first revision to the last.  `value`
+    names the value to draw; the default is the first selected value that is a number.
 
     >>> import pyarrow as pa, sash
     >>> q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.count()})
@@ -52,7 +53,7 @@ def results(table: Any, query: Query, value: str | None = None, *, keys: int = K
     shown = rows.largest(keys)
     corrected = 0
     for key, color in zip(shown, COLORS, strict=False):
-        corrected += _draw(axes, rows, key, color)
+        corrected += _draw(axes, rows, key, color, query)
     plain_axes(axes)
     axes.set_ylabel(value)
     axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.6g}")
@@ -146,13 +147,28 @@ class _Rows:
         return at.astype("datetime64[us]") if self.dates else at
 
 
-def _draw(axes: Any, rows: _Rows, key: int, color: str) -> int:
+def _gaps(ends: Array, query: Query) -> Array:
+    """The rows before which windows are missing that hold no event of the key: a line across them
+    would show values that do not exist."""
+    if not isinstance(query.window, Aligned) or query.emit == "changes":
+        return np.array([], dtype=np.int64)
+    numbers = query.window.first(ends - 1)
+    return np.flatnonzero(np.diff(numbers) > 1) + 1
+
+
+def _draw(axes: Any, rows: _Rows, key: int, color: str, query: Query) -> int:
     """Draw a key's line; returns the number of its corrected windows."""
     own = np.flatnonzero(rows.codes == key)
     own = own[np.argsort(rows.ends[own], kind="stable")]
     at, last = rows.times(rows.ends[own]), rows.last[own]
     few = "o" if len(own) <= 60 else ""
-    axes.plot(at, last, color=color, label=rows.names[key], linewidth=1.4, marker=few, markersize=3)
+    gaps = _gaps(rows.ends[own], query)
+    x, y = np.insert(at, gaps, at[gaps]), np.insert(last, gaps, np.nan)
+    axes.plot(x, y, color=color, label=rows.names[key], linewidth=1.4, marker=few, markersize=3)
+    bounds = np.concatenate([[0], gaps, [len(own)]])
+    alone = bounds[:-1][np.diff(bounds) == 1]  # windows without neighbours, which no line shows
+    if len(alone) and not few:
+        axes.plot(at[alone], last[alone], color=color, linestyle="", marker="o", markersize=2)
     revised = rows.revised[own]
     if revised.any():
         before = rows.first[own][revised]

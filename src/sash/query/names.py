@@ -17,6 +17,8 @@ def check_column(
         problem = "is there more than once" if count else "is not there"
         have = ", ".join(there) or "none"
         meant = "" if count else did_you_mean(name, there)
+        if name == "*":
+            meant = "; sash.count(), without a column, counts rows"
         raise KeyError(
             f"{reader} reads column {name!r}, which {problem}; {what} has: {have}{meant}"
         )

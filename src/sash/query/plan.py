@@ -166,6 +166,8 @@ def make_plan(
             have = ", ".join(f"{c!r} has {t}" for (c, _), t in zip(read, given, strict=True))
             wrong = [word for kind, word in _TO_CAST.items() if kind in have]
             hint = f"; cast {wrong[0]} to numbers first" if wrong and "number" in str(error) else ""
+            if any(map(pa.types.is_null, given)):
+                hint = "; all its values are null, so it has no type: cast the column to one first"
             raise TypeError(f"{name} = {chosen}: {error} (column {have}){hint}") from None
         types[name] = result_type(asked, given)
         which = which_of_range(chosen.operator)

@@ -21,6 +21,7 @@ from ..engine.supported import Asked, check
 from ..query.names import did_you_mean
 from ..query.plan import make_plan
 from ..query.query import Query
+from ..tables.arrow import kind_name
 from .buckets import bucket_of, check_buckets, for_batch, key_columns
 from .by_events import Stretches
 from .frames import schema_for
@@ -52,7 +53,7 @@ def at(
     """
     for df in (events, questions):
         if not isinstance(df, DataFrame):
-            raise TypeError(f"sash.spark.at takes Spark DataFrames, not {type(df).__name__}")
+            raise TypeError(f"sash.spark.at takes Spark DataFrames, not {kind_name(df)}")
         if df.isStreaming:
             raise ValueError("sash.spark.at is for tables, and one of these is a stream")
     if not isinstance(query, Query):

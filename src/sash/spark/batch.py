@@ -30,7 +30,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from ..engine.failures import noting_lift
+from ..engine.failures import noting_failure
 from ..engine.run import compute
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
@@ -262,5 +262,5 @@ class _RowWork:
         """Return the plan, the keys with the column `extra` last, and their windows."""
         table = table.rename_columns(self._names)
         plan = make_plan(self._query, table.schema, extra=(extra,), whole=True)
-        with noting_lift(plan, table):
+        with noting_failure(plan, table):
             return plan, *compute(plan, table, wanted)

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from ..engine.driven import driven_results
-from ..engine.failures import noting_lift
+from ..engine.failures import noting_failure
 from ..engine.sessions import session_results, tick_results
 from ..kernels.columns import Array
 from ..query.plan import Plan, make_plan
@@ -142,13 +142,13 @@ class _Work:
         table = table.rename_columns(self._names)
         if isinstance(query.window, Driven):
             plan = make_plan(query, table.schema, extra=(_STRETCH,), by_sizes=True)
-            with noting_lift(plan, table):
+            with noting_failure(plan, table):
                 made = driven_results(plan, table)
             made = self._own(made)
         else:
             plan = make_plan(query, table.schema)
             ticked = isinstance(query.window, Ticked)
-            with noting_lift(plan, table):
+            with noting_failure(plan, table):
                 made = tick_results(plan, table) if ticked else session_results(plan, table)
         return as_results(made, result)
 

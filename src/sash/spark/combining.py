@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from ..engine.failures import noting_lift
+from ..engine.failures import noting_failure
 from ..engine.lifecycle import Sliced
 from ..kernels.columns import Array
 from ..kernels.core import decoder, encoder
@@ -148,7 +148,7 @@ class _Combine:
             clock = query.window.clock
             times, bad = times_of(column, clock)
             check_times(query.time, column, bad, clock)
-            with noting_lift(plan, table):
+            with noting_failure(plan, table):
                 made = pa.table(cutter.cut(table, times).columns())
             yield from made.cast(arrow_schema(self._result)).to_batches()
 

@@ -19,7 +19,7 @@ from ..query.plan import Plan, make_plan
 from ..query.query import RESERVED, Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
-from ..tables.arrow import filtered
+from ..tables.arrow import filtered, kind_name
 from ..windows import Aligned, Driven, Merging
 from .batch import Slices, Way, aggregate_batch, is_usable, way_for
 from .buckets import check_buckets
@@ -102,7 +102,7 @@ def aggregate(
     """
     if not isinstance(df, DataFrame):
         raise TypeError(
-            f"sash.spark.aggregate takes a Spark DataFrame, not {type(df).__name__}; for a table "
+            f"sash.spark.aggregate takes a Spark DataFrame, not {kind_name(df)}; for a table "
             "in this process, of pandas, Polars or Arrow, use q.run(table)"
         )
     if isinstance(query, Shared):

@@ -54,7 +54,7 @@ class Native:
     aggregates: tuple[Column, ...]
     words: Words  # reads the columns that Spark sends to Python
     answers: dict[str, Answer]  # by the names of the operators that the partial can answer
-    lacking: dict[str, Answer] = field(default_factory=dict)  # null instead of an error
+    lacking: dict[str, str] = field(default_factory=dict)  # why a null is no answer, of some names
     as_one: Answer | None = None  # the one column that Spark sends instead of all aggregates
 
     @property
@@ -86,10 +86,13 @@ def answers_of(
     """The answers of a group's aggregates, computed from the columns of each leaf.  An answer that
     does not exist is an error, or null if `lacking`."""
     made = []
-    for operator, leaf in lowerings(group.operator):
+    for shown, (operator, leaf) in zip(group.names, lowerings(group.operator), strict=True):
         native, name = natives[leaf], operator.name
-        answer = (native.lacking if lacking else {}).get(name, native.answers[name])
-        made.append(answer(columns[leaf]))
+        answer = native.answers[name](columns[leaf])
+        if name in native.lacking and not lacking:
+            error = F.raise_error(F.lit(f"{shown}: {native.lacking[name]}")).cast("long")
+            answer = F.when(columns[leaf][0] > 0, F.coalesce(answer, error))
+        made.append(answer)
     return made
 
 
@@ -167,10 +170,6 @@ def _long_sum(column: Column) -> Native:
         fits, high, low = parts(c)
         return F.when(fits, F.shiftleft(high, 32) + low)
 
-    def sum_(c: list[Column]) -> Column:
-        beyond = F.raise_error(F.lit("the sum leaves int64")).cast("long")
-        return F.when(c[0] > 0, F.coalesce(total(c), beyond))
-
     def mean(c: list[Column]) -> Column:
         _, high, low = parts(c)
         wide = high.cast("double") * F.lit(2.0**32) + low.cast("double")
@@ -183,8 +182,12 @@ def _long_sum(column: Column) -> Native:
             F.sum(value.bitwiseAND(F.lit(_LOW))),
         ),
         words,
-        {"count": lambda c: c[0], "sum": sum_, "mean": lambda c: F.when(c[0] > 0, mean(c))},
-        {"sum": lambda c: F.when(c[0] > 0, total(c))},
+        {
+            "count": lambda c: c[0],
+            "sum": lambda c: F.when(c[0] > 0, total(c)),
+            "mean": lambda c: F.when(c[0] > 0, mean(c)),
+        },
+        {"sum": "the sum leaves int64"},
     )
 
 

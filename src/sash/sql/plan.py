@@ -426,6 +426,10 @@ class _Planner:
 
     def _unknown(self, call: Call) -> NoReturn:
         known = [*(self.functions or ()), *AGGREGATES(), *self.operators]
+        if call.name in ("count_if", "countif"):
+            raise self.source.error(
+                f"{call.name} is not supported; write count(*) FILTER (WHERE …)", *call.named
+            )
         raise self.source.error(
             f"there is no function {call.name}",
             *call.named,

@@ -207,7 +207,7 @@ class SharedSqlStream:
         """Insert a batch, as `Stream.push` does, and return the rows that are then due, for each
         statement."""
         kind = kind_of(batch)
-        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "columns"):
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(type(batch), "columns"):
             batch = as_arrow(batch)  # once for all members
         elif not isinstance(batch, Mapping | str | bytes):
             batch = list(batch)

@@ -192,7 +192,12 @@ def answers_and_reasons(
             if source is not None:
                 found = as_wanted(source.take(pa.array(items, pa.int64())), wanted)
             elif apart is None:
-                found = from_objects(items, wanted, names)
+                try:
+                    found = from_objects(items, wanted, names)
+                except pa.ArrowException as error:
+                    kind = "have no common type" if wanted is None else f"cannot be made {wanted}"
+                    error.add_note(f"answers of {name} {kind}: see what its `lower` returns")
+                    raise
             else:
                 found = object_answers(items, wanted, names, misfits)
         values[name] = as_wanted(found, types[name])

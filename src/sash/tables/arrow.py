@@ -6,6 +6,7 @@ itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from ..query.names import did_you_mean
 from ..windows.contract import LATEST, UTC, Clock
 from .threads import extremes, rise
 
@@ -22,11 +24,13 @@ __all__ = [
     "as_arrow",
     "as_given",
     "as_time",
+    "check_index",
     "check_times",
     "filtered",
     "flat",
     "from_ipc",
     "has_tie_number",
+    "kind_name",
     "kind_of",
     "no_rows",
     "numbered",
@@ -44,6 +48,11 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
     """Turn a table into an Arrow table, with only these columns.  If some are missing or occur
     twice, keep all columns."""
     kind = kind_of(table)
+    if kind == "pyspark":
+        raise TypeError(
+            "this is a DataFrame of Spark; give it to sash.spark.aggregate(df, query), or, if it "
+            "is small, bring it here first with df.toArrow()"
+        )
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif kind == "pandas" and type(table).__name__ == "DataFrame":
@@ -52,10 +61,11 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         table = pa.Table.from_pandas(
             table[list(columns or ())] if some else table, preserve_index=False
         )
+    elif kind == "polars" and type(table).__name__ in ("DataFrame", "LazyFrame"):
+        table = _from_polars(table, columns)
     elif not isinstance(table, pa.Table):
-        if hasattr(table, "collect") and kind == "polars":
-            table = table.collect()
-        if not isinstance(table, dict) and not hasattr(table, "__arrow_c_stream__"):
+        readable = isinstance(table, dict) or hasattr(table, "__arrow_c_stream__")
+        if kind == "polars" or not readable:
             instead = ""
             if isinstance(table, str | PathLike):
                 instead = "; read the file first, with pyarrow.parquet.read_table for example"
@@ -63,12 +73,61 @@ def as_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
                 instead = "; pyarrow.Table.from_pylist makes a table of a list of dicts"
             raise TypeError(
                 "a table is a pandas or Polars DataFrame, an Arrow table, a dict of columns, or "
-                f"anything with __arrow_c_stream__, not {type(table).__name__}{instead}"
+                f"anything with __arrow_c_stream__, not {kind_name(table)}{instead}"
             )
         table = pa.table(table)
     if columns is not None and all(table.column_names.count(c) == 1 for c in columns):
         table = table.select(list(columns))
     return pa.table([_plain(c) for c in table.columns], names=table.column_names)
+
+
+def _from_polars(frame: Any, columns: Sequence[str] | None) -> pa.Table:
+    """Turn a Polars frame into an Arrow table, with only these columns if it has them all."""
+    types = frame.collect_schema()
+    if columns is not None and set(columns) <= set(types):
+        frame = frame.select(list(columns))
+        types = {name: types[name] for name in columns}
+    for name, given in types.items():
+        # Polars would hand over the addresses of the objects, in place of the objects
+        if str(given) == "Object":
+            raise TypeError(
+                f"column {name!r} of the Polars frame holds Python objects, which Arrow does not "
+                "have; turn them into text or numbers first, or leave the column out"
+            )
+    frame = frame.collect() if hasattr(frame, "collect") else frame
+    try:
+        return pa.table(frame)
+    except pa.ArrowInvalid as error:
+        raise TypeError(
+            f"Arrow does not take this Polars frame ({error}); cast the column in question first, "
+            f"or leave it out; the columns are: {', '.join(f'{n} {t}' for n, t in types.items())}"
+        ) from None
+
+
+def kind_name(table: Any) -> str:
+    """The name of a table's class, with its library: many of them are called DataFrame."""
+    kind = type(table)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def check_index(table: Any, time: str, columns: Sequence[str]) -> None:
+    """Raise if a frame of pandas has a column of a query in its index."""
+    if kind_of(table) != "pandas" or type(table).__name__ != "DataFrame":
+        return
+    names, there = list(table.index.names), set(table.columns)
+    for name in columns:
+        if name in there:
+            continue
+        if name in names:
+            raise KeyError(
+                f"the query reads column {name!r}, which is in the index of the frame; make it a "
+                "column first: frame.reset_index()"
+            )
+        if name == time and type(table.index).__name__ == "DatetimeIndex":
+            raise KeyError(
+                f"the query reads column {name!r}, which is not there; if it is the frame's index "
+                f"of times, make it a column first: frame.rename_axis({name!r}).reset_index()"
+            )
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -155,13 +214,21 @@ _NUMBER = "\0 row"
 
 def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
     """Turn a result into a table of a library.  Columns that the frame `like` has get the types
-    that they have there: in pandas, integers with nulls do not become floats.  Rows of a `numbered`
-    table keep the index that they have in a frame `like` of pandas."""
+    that they have there: in pandas, integers with nulls do not become floats.  Other integers with
+    nulls do, as pandas has it, but only if no float is rounded.  Rows of a `numbered` table keep
+    the index that they have in a frame `like` of pandas."""
     rows = None
     if _NUMBER in result.column_names:
         rows, result = result.column(_NUMBER), result.drop_columns([_NUMBER])
     if kind == "pandas":
         made = result.to_pandas()
+        for place, column in enumerate(result.columns):
+            if _rounds(one_array(column) if pa.types.is_nested(column.type) else column):
+                exact = column.to_pandas(integer_object_nulls=True)
+                if pa.types.is_integer(column.type):
+                    unsigned = pa.types.is_unsigned_integer(column.type)
+                    exact = exact.astype("UInt64" if unsigned else "Int64")
+                made.isetitem(place, exact)
         for name in [] if like is None else like.columns:
             back = getattr(like[name].dtype, "__from_arrow__", None)
             if back is not None:
@@ -176,6 +243,20 @@ def as_given(result: pa.Table, kind: str, like: Any = None) -> Any:
         own = {} if like is None else like.collect_schema()
         return made.cast({name: own[name] for name in made.columns if own.get(name) == polars.Enum})
     return result
+
+
+def _rounds(values: pa.Array | pa.ChunkedArray) -> bool:
+    """True if there are nulls among integers, also within lists and structs, and a float would
+    round one of the integers."""
+    types, kind = pa.types, values.type
+    if types.is_struct(kind):
+        return any(map(_rounds, values.flatten()))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _rounds(values.flatten())
+    if not types.is_integer(kind) or not values.null_count:
+        return False
+    ends = pc.min_max(values).as_py()
+    return ends["min"] is not None and (ends["min"] < -(2**53) or ends["max"] > 2**53)
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -282,7 +363,13 @@ def filtered(table: pa.Table, where: Any) -> pa.Table:
             "pyarrow.compute.field('x') > 0"
         ) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"where, {where}, cannot be used on this table: {error}") from None
+        lost = re.match(r"No match for FieldRef\.Name\((.*)\) in ", str(error))
+        why = str(error)
+        if lost is not None:
+            names = [name for name in table.column_names if name not in (_NUMBER, "row number")]
+            why = f"there is no column {lost[1]!r}; the table has: {', '.join(names)}"
+            why += did_you_mean(lost[1], names)
+        raise ValueError(f"where, {where}, cannot be used on this table: {why}") from None
 
 
 def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:

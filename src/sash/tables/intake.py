@@ -19,7 +19,7 @@ from ..kernels.columns import Array
 from ..query.names import check_column
 from ..query.query import Query
 from ..windows.contract import LATEST
-from .arrow import as_arrow, filtered, flat, times_of
+from .arrow import as_arrow, check_index, filtered, flat, times_of
 
 __all__ = [
     "CANNOT_BE",
@@ -67,7 +67,8 @@ def given_table(
         if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):
             return as_arrow(given), {}
         given = [given]
-    elif hasattr(given, "__arrow_c_stream__") or hasattr(given, "columns"):
+    elif hasattr(given, "__arrow_c_stream__") or hasattr(type(given), "columns"):
+        check_index(given, query.time, query.columns)
         return as_arrow(given), {}
     elif isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(
@@ -174,7 +175,9 @@ def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
         return pa.array(items)
     except CANNOT_BE as error:
         if read:
-            raise TypeError(f"column {name!r} has values of no common type: {error}") from None
+            raise TypeError(
+                f"column {name!r} has values of no common Arrow type: {error}"
+            ) from None
         text = (None if x is None else str(x).encode(errors="backslashreplace") for x in items)
         return pa.array(list(text), pa.string())
 

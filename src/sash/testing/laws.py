@@ -142,8 +142,10 @@ def values_of(operator: Operator) -> Any:
     # Rounding is only bounded for values of one size; whole numbers of any size are for
     # operators that claim to be exact.
     exact = operator.equal is None
-    # As wide as sums with a few quarters are exact in floating point, which is among the values.
-    numbers = st.integers(-(2**40), 2**40) if exact else st.integers(-1000, 1000)
+    # As wide as sums with a few quarters are exact in floating point, which is among the values;
+    # a float in the identity may be for products of two values.
+    most = (2**20 if _has_float(operator.identity) else 2**40) if exact else 1000
+    numbers = st.integers(-most, most)
     wide = {
         "int64": st.integers(-(2**63), 2**63 - 1) if exact else st.integers(-1000, 1000),
         "timestamp": st.integers(-(2**55), 2**55),
@@ -158,6 +160,13 @@ def values_of(operator: Operator) -> Any:
         pool = st.sampled_from((*few, *(None,) * (1 + len(few) // 4)))
         columns.append(st.one_of(pool, pool, wide[kind]) if kind in wide else pool)
     return columns[0] if len(columns) == 1 else st.tuples(*columns)
+
+
+def _has_float(identity: Any) -> bool:
+    """True if a partial has a field that is a float."""
+    if isinstance(identity, tuple):
+        return any(map(_has_float, identity))
+    return isinstance(identity, float) or str(getattr(identity, "dtype", "")) == "float64"
 
 
 def need_hypothesis() -> Any:
