@@ -27,9 +27,10 @@ import sash.state.keyed
 from sash.engine.bundles import bundle_alone
 from sash.spark import row_files
 from sash.spark.buckets import PAYLOAD
-from sash.spark.packer import Packer
+from sash.spark.packer import Packer, SharedPacker
 from sash.spark.payloads import Buckets, Unpacker, packed_rows
 from sash.spark.processor import METRICS
+from sash.spark.shared_bucket import LaneArrivals
 from sash.state import portions
 
 from .test_processor import SCHEMA, Handle, processor, travels
@@ -260,6 +261,28 @@ def test_lanes_share_the_files_that_are_open(
         assert pa.concat_tables(parts).sort_by("t").equals(table)
         lane.close()
     assert all(file.closed for file in files)
+
+
+def test_columns_of_lanes_lie_where_arrow_wants_them() -> None:
+    """A lane's rows stay in the payload that came, and Arrow's own code takes aligned buffers."""
+    q = query(SLIDING)
+    table = pa.table({"t": range(50), "k": [f"{i}" for i in range(50)], "n": range(50)})
+    table = table.cast(pa.schema([SCHEMA.field(name) for name in table.column_names]))
+    names = tuple(table.column_names)
+    packer = SharedPacker(tuple(Packer(q, names, names, (0,), 1) for _ in range(2)))
+    arrivals = LaneArrivals([Unpacker(table.schema, q)] * 2)
+    for batch in packer(iter(table.to_batches())):
+        for payload in filter(None, batch.to_pandas()[PAYLOAD]):
+            arrivals.add(payload)
+    assert list(arrivals.lanes) == [0, 1]
+    for lane in arrivals.lanes.values():
+        rows = lane.whole()
+        assert isinstance(rows, pa.Table)
+        assert rows.equals(table)
+        chunks = [chunk for column in rows.columns for chunk in column.chunks]
+        buffers = [buffer for chunk in chunks for buffer in chunk.buffers() if buffer]
+        assert len(buffers) > 3
+        assert [buffer.address % 8 for buffer in buffers] == [0] * len(buffers)
 
 
 class Full(BytesIO):

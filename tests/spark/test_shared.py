@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -66,6 +67,26 @@ def test_a_table(spark: Any, frame: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     alone = sash.spark.aggregate(frame(table), QUERIES["sizes"])
     right = answers(QUERIES["sizes"], table)
     assert not differences(QUERIES["sizes"], right, alone.toArrow(), ordered=False)
+
+
+def test_each_query_drops_the_times_that_its_own_clock_lacks(frame: Any) -> None:
+    """The last hours of the year 9999 are in the year 10000 in Tokyo, beyond all calendars."""
+    times = [None, START, (253_402_300_800 - 3600) * SECOND, (253_402_300_800 + 5) * SECOND]
+    table = pa.table({"t": pa.array(times, pa.timestamp("us", "UTC")), "k": ["a"] * 4})
+    select = {"n": sash.count()}
+    plain = query(sash.tumbling("1 hour"), select)
+    local = query(sash.tumbling("1 day", timezone="Asia/Tokyo"), select)
+    gaps = query(sash.session("1 minute"), select)
+    df = frame(table)
+    for names in (("plain", "local", "gaps"), ("local", "gaps", "plain"), ("local",)):
+        queries = {name: {"plain": plain, "local": local, "gaps": gaps}[name] for name in names}
+        made = sash.spark.aggregate(df, sash.share(queries), bad="drop")
+        rows = made.groupBy("query").count().collect()
+        assert {row["query"]: row["count"] for row in rows} == {
+            name: 1 if name == "local" else 3 for name in names
+        }
+    with pytest.raises(Exception, match="beyond the years 1 to 9999"):
+        sash.spark.aggregate(df.where("t is not null"), sash.share({"local": local})).collect()
 
 
 def test_final_over_a_restart(files: Stream) -> None:

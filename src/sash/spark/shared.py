@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import get_args
 
 from pyspark.sql import DataFrame
@@ -70,11 +72,13 @@ def aggregate_shared(
             trust=trust,
             slices=slices,
         )
+    clocks = {plan.query.window.clock for plan in plans.values()}
     if drop:
-        query = next(iter(plans.values())).query
-        given = df.schema[query.time].dataType
-        df = df.where(is_usable(quoted(query.time), given, query.window.clock))
-    return aggregate_several(df, plans, buckets)
+        time = next(iter(plans.values())).query.time
+        given = df.schema[time].dataType
+        df = df.where(reduce(or_, (is_usable(quoted(time), given, clock) for clock in clocks)))
+    # a calendar has fewer times than UTC
+    return aggregate_several(df, plans, buckets, drop=drop and len(clocks) > 1)
 
 
 def plans_for(

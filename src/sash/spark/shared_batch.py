@@ -24,7 +24,7 @@ from ..engine.run import run_arrow
 from ..engine.shared_run import results_of_bundle
 from ..query.plan import Plan
 from ..query.query import Query
-from ..tables.arrow import one_array
+from ..tables.arrow import one_array, times_of
 from ..windows import Aligned, Driven
 from .buckets import key_columns, key_hash, sent_by
 from .portions import EVENTS, InPortions, Portions, windows_held
@@ -52,8 +52,11 @@ def aggregate_sized(df: DataFrame, plan: Plan, tasks: int | None) -> DataFrame:
     return aggregate_several(df, {"one": plan}, tasks).select("one.*")
 
 
-def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], tasks: int | None) -> DataFrame:
-    """The results of several queries: a column `query`, and a struct for each query."""
+def aggregate_several(
+    df: DataFrame, plans: Mapping[str, Plan], tasks: int | None, *, drop: bool = False
+) -> DataFrame:
+    """The results of several queries: a column `query`, and a struct for each query.  With `drop`,
+    each query leaves out the rows whose times its own clock cannot show; else they are errors."""
     queries = {name: plan.query for name, plan in plans.items()}
     lanes = lanes_of(queries)
     every = any(isinstance(q.window, Driven) or q.where is not None for q in queries.values())
@@ -74,7 +77,7 @@ def aggregate_several(df: DataFrame, plans: Mapping[str, Plan], tasks: int | Non
     results = {name: _nullable(result_fields(plan, df.schema)) for name, plan in plans.items()}
     columns = [StructField(QUERY, StringType(), nullable=False)]
     columns += [StructField(name, made, nullable=True) for name, made in results.items()]
-    work = _Work(queries, lanes, tuple(names), results, StructType(columns))
+    work = _Work(queries, lanes, tuple(names), results, StructType(columns), drop)
     places = [len(names), len(names) + 1]
     held = sum(
         windows_held(query.aligned)
@@ -102,6 +105,7 @@ class _Work:
     names: tuple[str, ...]
     results: Mapping[str, StructType]
     columns: StructType
+    drop: bool
 
     def __call__(self, table: pa.Table) -> pa.Table:
         table = table.rename_columns([*self.names, _LANE, _HASH])
@@ -118,10 +122,13 @@ class _Work:
         """What the queries of a lane make of its rows."""
         made = []
         for bundle in shared_plan({name: self.queries[name] for name in lane}).bundles:
+            own = given
+            if self.drop:  # the queries of a bundle have one clock
+                own = _usable(given, self.queries[bundle.names[0]])
             if bundle.composite is not None and (len(bundle.queries) > 1 or _sized(bundle.queries)):
-                found = results_of_bundle(plan_bundle(bundle, given.schema, whole=True), given)
+                found = results_of_bundle(plan_bundle(bundle, own.schema, whole=True), own)
             else:
-                found = {name: run_arrow(q, given, 1) for name, q in bundle.queries.items()}
+                found = {name: run_arrow(q, own, 1) for name, q in bundle.queries.items()}
             made += [self._rows(name, rows) for name, rows in found.items()]
         return made
 
@@ -146,6 +153,12 @@ class _Work:
             for field in made
         ]
         return pa.Table.from_arrays(arrays, schema=made)
+
+
+def _usable(rows: pa.Table, query: Query) -> pa.Table:
+    """The rows whose times the clock of a query can show."""
+    _, unusable = times_of(one_array(rows.column(query.time)), query.window.clock)
+    return rows.filter(pa.array(~unusable)) if unusable.any() else rows
 
 
 def _sized(queries: Mapping[str, Query]) -> bool:
