@@ -18,11 +18,11 @@ from sash.windows.contract import LATEST
 
 pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 import sash.spark
 from sash.query.plan import make_plan
-from sash.spark import batch, portions
+from sash.spark import batch, combining, portions
 from sash.spark.results import result_fields
 
 Frame = Callable[[Any], Any]
@@ -392,3 +392,18 @@ def test_a_dense_table_is_judged_by_its_first_rows(spark: Any) -> None:
     assert sash.spark.way(df, q).name == "spark"
     with pytest.raises(PySparkException, match="a later partition was read"):
         sash.spark.way(df, dataclasses.replace(q, window=sash.sliding(2, 1)))
+
+
+def test_a_condition_that_leaves_a_task_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python combines some rows of a task at a time, and the condition may leave none of them."""
+    monkeypatch.setattr(combining, "COMBINED", 2)
+    select = {"far": sash.aggregate(farthest, "x")}
+    where = pc.field("x") > 3
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=select, where=where)
+    rows = pa.table({"t": [1, 2, 3, 4, 5, 6], "k": [1] * 6, "x": [1.0, 2.0, 4.0, 3.0, 0.0, 1.0]})
+    fields = [StructField("key_0", LongType()), StructField("time", LongType(), nullable=False)]
+    made = StructType([*fields, StructField("partials_0", BinaryType(), nullable=False)])
+    work = combining._Combine(q, rows.column_names, made)
+    (batch,) = work(rows.to_batches(max_chunksize=2))
+    assert batch.column("time").to_pylist() == [0]
+    assert list(work(rows.slice(0, 2).to_batches())) == []

@@ -142,6 +142,8 @@ class _Combine:
             table = table.rename_columns(self._names)
             if query.where is not None:
                 table = filtered(table, query.where)
+            if not table.num_rows:
+                continue
             plan = plan or make_plan(query, table.schema)
             cutter = cutter or Cutter(plan)
             column = one_array(table.column(query.time))
