@@ -36,6 +36,7 @@ from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.micro_batch import check_same
 from sash.spark.packer import Packer
 from sash.spark.processor import Output, Processor, Work
+from sash.spark.shipping import shipped
 from sash.spark.state import KEY, VALUE
 from sash.spark.streaming import _Shape
 from sash.spark.types import arrow_schema
@@ -278,6 +279,24 @@ print([m for m in ("numba", "numpy", "pandas", "pyarrow", "sash") if m in sys.mo
     asked, loaded = told.stdout.splitlines()
     assert asked == f"records {KEY} {VALUE}", told.stderr
     assert loaded == "[]"
+
+
+def test_a_worker_packs_rows_without_what_works_on_them() -> None:
+    """The first micro-batch waits for the imports of a new worker."""
+    query = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.max("n")})
+    sent = cloudpickle.dumps(
+        shipped(Packer(query, ("t", "k", "n"), query.columns, (0,), 1, "auto"))
+    )
+    code = f"""
+import pickle, sys
+import pyarrow as pa
+rows = pa.table({{"t": [3, 1], "k": ["a", "b"], "n": [1, 2]}}).to_batches()
+print(sum(batch.num_rows for batch in pickle.loads({sent!r})(iter(rows))))
+loaded = ("numba", "sash.engine.lifecycle", "sash.kernels.core", "sash.state.scan")
+print([m for m in loaded if m in sys.modules])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.splitlines() == ["2", "[]"], told.stderr
 
 
 def test_a_processor_works_as_it_arrives() -> None:
