@@ -28,7 +28,8 @@ from sash.engine.bundles import bundle_alone
 from sash.spark import row_files
 from sash.spark.buckets import PAYLOAD
 from sash.spark.packer import Packer, SharedPacker
-from sash.spark.payloads import Buckets, Unpacker, packed_rows
+from sash.spark.payload_slices import Unpacker
+from sash.spark.payloads import Buckets, packed_rows
 from sash.spark.processor import METRICS
 from sash.spark.shared_bucket import LaneArrivals
 from sash.state import portions

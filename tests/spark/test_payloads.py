@@ -22,7 +22,8 @@ import sash.spark.packer
 from sash.spark.arrivals import Arrivals
 from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.packer import Packer
-from sash.spark.payloads import Buckets, Unpacker, packed_rows, packed_slices, worth_combining
+from sash.spark.payload_slices import Unpacker, packed_slices
+from sash.spark.payloads import Buckets, packed_rows, worth_combining
 
 SECOND = 1_000_000
 

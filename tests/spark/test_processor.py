@@ -36,6 +36,8 @@ from sash.spark.buckets import BUCKET, PAYLOAD
 from sash.spark.micro_batch import check_same
 from sash.spark.packer import Packer
 from sash.spark.processor import Output, Processor, Work
+from sash.spark.shipping import shipped
+from sash.spark.state import KEY, VALUE
 from sash.spark.streaming import _Shape
 from sash.spark.types import arrow_schema
 from sash.windows import Driven, Ticked
@@ -264,17 +266,53 @@ def test_rows_are_packed_as_they_are_and_every_bucket_is_called() -> None:
     assert len(packed_by(query, [])) == 1
 
 
-def test_a_driver_asks_which_state_there_is_without_what_works_on_it() -> None:
+def test_a_driver_asks_which_state_there_is_without_sash() -> None:
     """Spark starts a process for that before the first micro-batch, and waits for it."""
     query = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.max("n")})
     sent = cloudpickle.dumps(processor(query, "final", Handle()))
     code = f"""
 import pickle, sys
-pickle.loads({sent!r}).init(type("Handle", (), dict(getMapState=lambda *_: None)))
-print([m for m in ("numba", "pandas", "sash.state", "sash.engine") if m in sys.modules])
+pickle.loads({sent!r}).init(type("Handle", (), dict(getMapState=lambda *_: print(*_))))
+print([m for m in ("numba", "numpy", "pandas", "pyarrow", "sash") if m in sys.modules])
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.stdout.strip() == "[]", told.stderr
+    asked, loaded = told.stdout.splitlines()
+    assert asked == f"records {KEY} {VALUE}", told.stderr
+    assert loaded == "[]"
+
+
+def test_a_worker_packs_rows_without_what_works_on_them() -> None:
+    """The first micro-batch waits for the imports of a new worker."""
+    query = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.max("n")})
+    sent = cloudpickle.dumps(
+        shipped(Packer(query, ("t", "k", "n"), query.columns, (0,), 1, "auto"))
+    )
+    code = f"""
+import pickle, sys
+import pyarrow as pa
+rows = pa.table({{"t": [3, 1], "k": ["a", "b"], "n": [1, 2]}}).to_batches()
+print(sum(batch.num_rows for batch in pickle.loads({sent!r})(iter(rows))))
+loaded = ("numba", "sash.engine.lifecycle", "sash.kernels.core", "sash.state.scan")
+print([m for m in loaded if m in sys.modules])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.splitlines() == ["2", "[]"], told.stderr
+
+
+def test_a_processor_works_as_it_arrives() -> None:
+    query = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"n": sash.max("n")})
+    handle = Handle()
+    made = pickle.loads(cloudpickle.dumps(processor(query, "final", handle)))
+    made.init(handle)
+    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: 0)
+    table = pa.table({"t": [3], "k": ["a"], "n": [1], "id": [0]}).cast(SCHEMA)
+    assert len(list(made.handleInputRows((0,), packed(query, table), timers))) == 1
+    (timer,) = handle.timers
+    timers = SimpleNamespace(getCurrentWatermarkInMs=lambda: timer + 1)
+    info = SimpleNamespace(getExpiryTimeInMs=lambda: timer)
+    (frame,) = made.handleExpiredTimer(key=(0,), timerValues=timers, expiredTimerInfo=info)
+    assert frame["value_0"].dropna().tolist() == [1]
+    made.close()
 
 
 def test_windows_before_1970_close_with_the_first_watermark() -> None:

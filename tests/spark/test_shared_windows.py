@@ -29,7 +29,7 @@ import sash.state.keyed
 from sash.spark.buckets import BUCKET, PAYLOAD, bucket_names
 from sash.spark.combining import combinable
 from sash.spark.packer import Packer, SharedPacker
-from sash.spark.payloads import sliced_plan
+from sash.spark.payload_slices import sliced_plan
 from sash.spark.processor import Lane, SharedOutput, SharedWork
 from sash.spark.shared_bucket import SharedWindows
 

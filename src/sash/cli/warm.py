@@ -90,7 +90,8 @@ def _stream_together(ready: Ready, given: Mapping[str, Any], schema: pa.Schema) 
     import numpy as np
 
     from sash.spark.combining import combinable
-    from sash.spark.payloads import Buckets, packed_slices
+    from sash.spark.payload_slices import packed_slices
+    from sash.spark.payloads import Buckets
 
     columns = pa.unify_schemas([columns_of(q, schema) for q in given.values()])
     inner = {n: dataclasses.replace(query_of(q), where=None) for n, q in given.items()}
@@ -132,7 +133,8 @@ def _slice(query: Query, plan: Plan, schema: pa.Schema) -> bool:
         import numpy as np
 
         from sash.spark.combining import combinable
-        from sash.spark.payloads import Buckets, packed_slices
+        from sash.spark.payload_slices import packed_slices
+        from sash.spark.payloads import Buckets
     except ImportError:
         return False
     if not isinstance(query.window, Aligned) or not combinable(plan):

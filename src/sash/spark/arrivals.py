@@ -20,7 +20,7 @@ from ..engine.lifecycle import Sliced, latest
 from ..kernels.columns import Array
 from ..state.part_index import root_slots
 from ..state.portions import SLOTS, Among, Coming, no_coming
-from .payloads import Unpacker
+from .payload_slices import Unpacker
 from .row_files import RowFile
 
 __all__ = ["Arrivals"]

@@ -35,7 +35,7 @@ from ..stores.contract import Store
 from ..tables.arrow import one_array, times_of
 from ..windows import Aligned, Driven
 from .arrivals import Arrivals
-from .payloads import Unpacker
+from .payload_slices import Unpacker
 from .portions import windows_held
 from .processor import Work
 

@@ -1,7 +1,7 @@
 """The stage before the shuffle of a streaming query: it packs rows by bucket.
 
-It runs in Python workers, and each worker imports all that this module imports.  So the module does
-without pandas, whose import takes as long as all others.
+It runs in Python workers, and each worker imports all that this module imports, while the first
+micro-batch waits.  So the module does without the lifecycle, the state and the kernels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..engine.bundles import Bundle
 from ..query.query import Query
 from ..tables.arrow import filtered
 from .buckets import BUCKET, PAYLOAD, for_stream
-from .payloads import Buckets, packed_rows, packed_slices, worth_combining
+from .payloads import Buckets, packed_rows, worth_combining
 
 __all__ = ["LANE", "Combines", "Packer", "SharedPacker"]
 
@@ -72,6 +72,8 @@ class Packer:
             return
         table = table.select(self.travels).combine_chunks()
         if self.combines == "always" or (self.combines == "auto" and self._worth(table)):
+            from .payload_slices import packed_slices  # a worker that packs rows does without
+
             yield packed_slices(query, table, buckets, self.bundle)
         else:
             yield packed_rows(query, table, buckets)

@@ -33,7 +33,7 @@ from .buckets import for_stream
 from .in_portions import in_portions
 from .micro_batch import STATE_VERSION, Bucket, Metrics, check_same
 from .packer import LANE
-from .payloads import Unpacker
+from .payload_slices import Unpacker
 from .processor import EACH, Output, SharedWork, Work
 
 __all__ = ["LaneArrivals", "SharedBucket", "SharedWindows"]

@@ -40,19 +40,22 @@ class _Sent:
         return parcel(self._work)
 
 
-def parcel(work: Any, *, call: bool = False) -> tuple[Any, tuple[Any, ...]]:
-    """The result of `__reduce__` for the work; with `call`, for the object that the work returns.
+def parcel(work: Any, unopened: Callable[[Callable[[], Any]], Any] | None = None) -> Any:
+    """The result of `__reduce__` for the work.
 
-    The parcel contains the path of sash too: Spark starts one process beside the driver that does
-    not know of `--py-files`.
+    With `unopened`, the parcel arrives as what this function returns, which gets a function that
+    opens the parcel: so a process that does not need the work does not import sash.  `unopened`
+    travels by its code, and needs no module of sash.
+
+    The parcel contains the path of sash too, for processes that do not know of `--py-files`.
     """
     packed = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
     version = sys.modules["sash"].__version__
-    return _arrive, (str(Path(__file__).parents[2]), version, NEEDED, packed, call)
+    return _arrive, (str(Path(__file__).parents[2]), version, NEEDED, packed, unopened)
 
 
-def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, call: bool) -> Any:
-    """Check the worker's packages, and unpickle the work."""
+def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, unopened: Any) -> Any:
+    """Check the worker's packages, and unpickle the work, or leave that to `unopened`."""
     import pickle
     import sys
     from importlib import import_module
@@ -74,21 +77,25 @@ def _arrive(place: str, version: str, needed: tuple[str, ...], packed: bytes, ca
             "install 'sash[spark]'); on a cluster install it on every node, or send a packed "
             "environment with spark.archives"
         )
-    import_module("sash.query")
-    sash = sys.modules["sash"]
-    try:
-        if sash.__version__ != version:
-            raise ImportError(f"this is version {version}, that one {sash.__version__}")
-        work = pickle.loads(packed)
-    except (AttributeError, ImportError) as error:
-        if sash.__version__ == version and "sash" not in str(error):
-            raise  # the error is about the user's code
-        raise ImportError(
-            f"the workers' sash, {sash.__file__}, is not the one of the driver ({error}); "
-            "install the same on both"
-        ) from None
-    import_module("sash.spark.settling").settle()
-    return work() if call else work
+
+    def opened() -> Any:
+        import_module("sash.query")
+        sash = sys.modules["sash"]
+        try:
+            if sash.__version__ != version:
+                raise ImportError(f"this is version {version}, that one {sash.__version__}")
+            work = pickle.loads(packed)
+        except (AttributeError, ImportError) as error:
+            if sash.__version__ == version and "sash" not in str(error):
+                raise  # the error is about the user's code
+            raise ImportError(
+                f"the workers' sash, {sash.__file__}, is not the one of the driver ({error}); "
+                "install the same on both"
+            ) from None
+        import_module("sash.spark.settling").settle()
+        return work
+
+    return opened() if unopened is None else unopened(opened)
 
 
 _arrive.__module__ = "__main__"  # so pickle sends its code, and not its name in sash
