@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -162,8 +163,8 @@ class Parts:
             ends[1:] += np.cumsum(np.bincount(part, minlength=len(ranges)))
             return ends
 
-        ends = side_by_side(sort, pieces, threads)
-        self._runs = [tuple((int(e[i]), int(e[i + 1])) for e in ends) for i in range(len(ranges))]
+        ends = np.stack(side_by_side(sort, pieces, threads), axis=1).tolist()
+        self._runs = [tuple(zip(*both, strict=True)) for both in pairwise(ends)]
 
     def __len__(self) -> int:
         return len(self._keys)
