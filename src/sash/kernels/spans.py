@@ -128,8 +128,11 @@ def room(count: int, kind: Any) -> np.ndarray[Any, Any]:
     size = count * kind.itemsize
     if size < OWN_PAGES or not hasattr(mmap, "MAP_ANONYMOUS"):
         return np.empty(count, dtype=kind)
+    large = size >= LARGE
+    if large:  # the system aligns what is whole large pages to them
+        size = -(-size // LARGE_PAGE) * LARGE_PAGE
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if size >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
+    if large and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a system without large pages
             pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, dtype=kind, count=count)

@@ -108,7 +108,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
     order = np.concatenate([order[null], order[~null]])
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    codes = np.empty(len(column), dtype=np.int64)
+    codes = room(len(column), np.int64)
 
     def fill(i: int) -> None:
         first, last, indices, among = parts[i]
@@ -196,7 +196,7 @@ def _codes_of_near(
     # differences of small signed integers could overflow; large unsigned ones do not fit int64
     wide = values.dtype.type if values.dtype.kind == "u" else np.int64
     as_they_are = least == 0 and values.dtype == np.int64
-    codes = values if as_they_are else np.empty(len(values), dtype=np.int64)
+    codes = values if as_they_are else room(len(values), np.int64)
     pieces = cut_rows(len(values), least=span)
     head = np.zeros(span, dtype=bool)
     head[np.subtract(values[:BLOCK], wide(least), dtype=wide).astype(np.int64)] = True
@@ -221,7 +221,7 @@ def _codes_of_near(
     if len(found) < span:
         # small integers, since a large table is read at random places
         rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64) - 1
-        before, codes = codes, np.empty(len(values), dtype=np.int64)
+        before, codes = codes, room(len(values), np.int64)
 
         def renumber(piece: Run) -> None:
             for first in range(*piece, BLOCK):
@@ -326,7 +326,7 @@ def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Arr
     ['a', 'b', 'b']
     """
     bounds = np.append(0, ends)
-    ranges = cut_groups(bounds)
+    ranges = cut_groups(bounds) if threads > 1 else [(0, len(ends))]
 
     def column(values: pa.Array) -> pa.Array:
         words = made = None
