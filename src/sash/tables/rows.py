@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array, Column, Table, joined
+from ..kernels.spans import room
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_between
 from .counting_sort import MOST_KEYS, inverse, moved, moved_table, places_by_key
@@ -148,7 +149,7 @@ class Parts:
             moved.add(codes, small),
             moved.add(given.times),
             None if given.finer is None else moved.add(given.finer),
-            at := np.empty(len(given), dtype=small),
+            at := room(len(given), small),
             span=given.span,
         )
         self.columns = [moved.table(table) for table in columns]
@@ -191,7 +192,7 @@ class _Moved:
         """Add an array.  Return the new array, of the type `wanted`, into which `move` writes."""
         known = values.ctypes.data, np.dtype(wanted or values.dtype)
         if known not in self._made:
-            self._made[known] = values, np.empty(self._rows, dtype=known[1])
+            self._made[known] = values, room(self._rows, known[1])
         return self._made[known][1]
 
     def table(self, table: Table) -> Table:
