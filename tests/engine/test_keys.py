@@ -15,7 +15,7 @@ from sash.engine.stream import Stream
 from sash.state.key_hash import hash_keys
 from sash.tables import keys
 from sash.tables import threads as threads_module
-from sash.tables.keys import key_codes
+from sash.tables.keys import key_codes, repeated
 
 
 def query() -> sash.Query:
@@ -67,6 +67,41 @@ def test_pairs_of_keys(many: int, threads: int, monkeypatch: pytest.MonkeyPatch)
     pairs = sorted({(f"{i:05}", int(j)) for i, j in zip(a, b, strict=True)})
     assert list(zip(*(f.to_pylist() for f in found), strict=True)) == pairs
     assert [pairs[c] for c in codes] == list(zip(texts.to_pylist(), b.tolist(), strict=True))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_texts_that_two_threads_sort(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_MANY_TEXTS", 2)
+    source = np.random.default_rng(4)
+    for distinct in (1, 2, 3, 300, 2_000):
+        texts = [f"{i * 7919 % 10_007:x}" for i in range(distinct)]
+        for more in ([], [None], ["", "é", "\U0001f600", None]):
+            given = [*texts, *more]
+            at = np.append(np.arange(len(given)), source.integers(0, len(given), 500))
+            column = pa.array([given[i] for i in at], kind)
+            codes, (found,) = key_codes([column], len(column), 2)
+            there = sorted((x for x in set(given) if x is not None), key=str.encode)
+            assert found.to_pylist() == [None] * (None in given) + there
+            assert found.take(pa.array(codes)).equals(column)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("threads", [1, 3])
+def test_keys_repeated_for_their_rows(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads_module, "PIECE", 4)
+    whole = pa.array([3, 1, 4, 1, 5, 9])
+    kinds = [pa.int64(), pa.uint64(), pa.int8(), pa.float64(), pa.timestamp("us", "UTC")]
+    columns = [whole.cast(kind) for kind in [*kinds, pa.string(), pa.decimal128(21, 2)]]
+    columns += [pa.array([3, None, 4, 1, 5, 9]), pa.array([[1], [], None, [2], [3], [4]])]
+    columns += [whole.slice(1), whole.slice(0, 0)]
+    for counts in ([2, 0, 9, 1, 0, 7], [0] * 6, [30, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1]):
+        for column in columns:
+            own = counts[: len(column)]
+            (made,) = repeated([column], np.cumsum(own, dtype=np.int64), threads)
+            expected = [x for x, n in zip(column.to_pylist(), own, strict=True) for _ in range(n)]
+            assert made.type == column.type
+            assert made.to_pylist() == expected
 
 
 def test_structs_with_fields_that_are_never_null() -> None:
@@ -155,7 +190,7 @@ _ONE_WAY, _OTHER_WAY = [("a", 1.0), ("b", 0.0)], [("b", -0.0), ("a", 1.0)]
         pa.array([1, None, 1, 2], pa.int8()),
         pa.array(["", "x", "x" * 300, None]),
         pa.array(["b", "a", None, "b"]).dictionary_encode(),
-        pa.array([Decimal("1.50"), Decimal("1.5"), None], pa.decimal128(9, 2)),
+        pa.array([Decimal("1.50"), Decimal("1.5"), None], pa.decimal128(21, 2)),
         pa.array([{"x": -0.0}, {"x": 0.0}, None, {"x": None}]),
         pa.array([[0.0], [-0.0], [], None, [np.nan]]),
         pa.array([_ONE_WAY, _OTHER_WAY, None, []], _MAP),

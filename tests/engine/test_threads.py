@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from time import sleep
 from typing import Any
@@ -452,6 +453,38 @@ def test_few_rows_start_no_thread() -> None:
         check=False,
     )
     assert got.stdout.strip() == "0", got.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system shows no peaks")
+def test_a_run_takes_little_more_memory_than_its_result() -> None:
+    """Pieces that are joined are freed on the way, to the system, and so are the windows' numbers
+    when their starts and ends are known: they took 0.45 of the result more."""
+    code = """
+        import re, numpy as np, pyarrow as pa, sash
+        def held(what):
+            return 1024 * int(re.search(what + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+        def table(rows, keys):
+            source = np.random.default_rng(0)
+            t = np.sort(source.integers(0, rows // keys * 10**6, rows)).view("M8[us]")
+            k = source.integers(0, keys, rows)
+            return pa.table({"t": t, "k": k, "x": source.standard_normal(rows)})
+        select = {"a": sash.max("x"), "b": sash.mean("x")}
+        window = sash.sliding("1 hour", "1 second")
+        q = sash.Query(time="t", by=["k"], window=window, select=select)
+        q.run(table(100, 2))
+        given = table(10**6, 1000)
+        before = held("VmRSS")
+        found = q.run(given, threads=2)
+        print((held("VmHWM") - before) / found.nbytes)
+    """
+    got = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SASH_JIT": "1"},
+        check=False,
+    )
+    assert float(got.stdout or "inf") < 1.33, got.stderr
 
 
 # Where tables are cut

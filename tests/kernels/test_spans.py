@@ -6,10 +6,11 @@ import mmap
 import resource
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sash.kernels import spans
-from sash.kernels.spans import LARGE_PAGE, Span, reserve
+from sash.kernels.spans import LARGE_PAGE, OWN_PAGES, Span, reserve, room
 
 
 def test_a_span_grows_in_place() -> None:
@@ -94,6 +95,31 @@ def test_pages_are_small_until_large_ones_are_asked_for() -> None:
         if wanted is not None:
             span.use_large_pages(wanted)
         assert flag in _flags(maps.read_text(), words.ctypes.data)
+
+
+def test_pages_of_a_large_array_go_back_when_it_is_freed() -> None:
+    """Also if a later one is still there: malloc gives back only what lies after all others."""
+    status = Path("/proc/self/statm")
+    if not status.exists():
+        return
+    words = OWN_PAGES // 4
+
+    def held() -> int:
+        return mmap.PAGESIZE * int(status.read_text().split()[1])
+
+    np.empty(8 * words)  # from now on, malloc would keep arrays as large as the ones below
+    made = [room(words, np.int64) for _ in range(32)]
+    for array in made:
+        array[:] = 1
+    before = held()
+    del made[:-1], array
+    assert before - held() > 30 * 8 * words
+
+
+def test_a_small_array_has_no_pages_of_its_own() -> None:
+    assert room(OWN_PAGES - 1, np.uint8).base is None
+    assert room(OWN_PAGES, np.uint8).base is not None
+    assert room(0, np.float64).dtype == np.float64
 
 
 def _flags(maps: str, address: int) -> list[str]:

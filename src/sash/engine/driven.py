@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
+from ..kernels.spans import room
 from ..query.plan import Plan
 from ..state.frame_answers import answers_of_frames, taken
 from ..state.frames import NoFrameAnswer
@@ -87,7 +88,8 @@ def _spans(window: Driven, own: Array, threads: int) -> tuple[Array | None, Arra
     """The `window_start` and `window_end` of events at these times, computed in pieces."""
     none = own[:0]
     made = [
-        None if a is None else own if a is none else np.empty_like(own) for a in window.spans(none)
+        None if a is None else own if a is none else room(len(own), own.dtype)
+        for a in window.spans(none)
     ]
 
     def fill(piece: tuple[int, int]) -> None:

@@ -10,13 +10,13 @@ takes over from the ordered rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..kernels.spans import room
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.techniques import Slicing, choose_slicing
@@ -35,6 +35,7 @@ from ..tables.arrow import (
     numbered,
     time_text,
 )
+from ..tables.keys import repeated
 from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
 from ..windows import Aligned, Driven, Merging, Ticked
@@ -184,15 +185,24 @@ def emitted(plan: Plan, windows: Windows) -> Windows:
 
 
 def results(plan: Plan, keys: list[pa.Array], windows: Windows, threads: int = 1) -> pa.Table:
-    """The table of results: for each window its key, its start and end, and its values."""
-    query, window = plan.query, plan.query.aligned
-    groups, numbers = pa.array(windows.groups), windows.numbers
-    made: dict[str, Callable[[], pa.Array]] = {
-        name: partial(k.take, groups) for name, k in zip(query.by, keys, strict=True)
-    }
-    made["window_start"] = lambda: as_time(window.start(numbers), plan.time_type)
-    made["window_end"] = lambda: as_time(window.end(numbers), plan.time_type)
-    many = threads if len(numbers) >= 4 * pieces.PIECE else 1
-    found = side_by_side(lambda make: make(), list(made.values()), many)
-    columns = dict(zip(made, found, strict=True))
-    return pa.table(columns | {name: windows.values[name] for name in query.select})
+    """The table of results: for each window its key, its start and end, and its values.  `windows`
+    lose their numbers: to have them and all columns at once would take the most memory of a run."""
+    query = plan.query
+    starts, ends = _spans(query.aligned, windows.numbers, threads)
+    windows.numbers = np.empty(0, dtype=np.int64)
+    made = dict(zip(query.by, repeated(keys, windows.ends, threads), strict=True))
+    made |= {"window_start": as_time(starts, plan.time_type)}
+    made |= {"window_end": as_time(ends, plan.time_type)}
+    return pa.table(made | {name: windows.values[name] for name in query.select})
+
+
+def _spans(window: Aligned, numbers: Array, threads: int) -> tuple[Array, Array]:
+    """The start and the end of each window, by its number."""
+    starts, ends = (room(len(numbers), np.int64) for _ in range(2))
+
+    def fill(piece: tuple[int, int]) -> None:
+        for some in pieces.blocks(*piece):
+            starts[some], ends[some] = window.start(numbers[some]), window.end(numbers[some])
+
+    side_by_side(fill, pieces.cut_rows(len(numbers)), threads)
+    return starts, ends

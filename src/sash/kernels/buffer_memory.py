@@ -16,7 +16,7 @@ from .memory import Core
 from .partials import VECTORS, nested, pack, unpack
 from .program import Kernel, Program
 from .slots import CAPACITY, HEADER
-from .spans import LARGE, MODERATE, Span, reserve
+from .spans import LARGE, MODERATE, Span, reserve, room
 
 __all__ = ["BufferCore"]
 
@@ -264,7 +264,7 @@ class BufferCore(Core):
                 _, kind, length = a.type.split(":")
                 data = np.zeros((rows, int(length)), dtype=VECTORS[kind])
             else:
-                data = np.empty(rows, dtype=np.uint8 if a.type == "bool" else np.int64)
+                data = room(rows, np.uint8 if a.type == "bool" else np.int64)
                 if a.type == "float64":
                     data = data.view(np.float64)
             made.append((data, np.ones(rows, dtype=np.uint8) if a.nullable else None))

@@ -82,7 +82,7 @@ class Periodic(Edges):
     offset: int = 0
 
     def number(self, time: Any, on: Arithmetic = PLAIN) -> Any:
-        into = time - self.offset
+        into = time - self.offset if self.offset else time
         cycle = on.div(into, self.cycle)
         if len(self.cuts) == 1:
             return cycle

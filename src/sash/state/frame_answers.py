@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, make_core
+from ..kernels.spans import room
 from ..query.plan import Group
 from ..tables.rows import Ordered
 from ..tables.threads import cut_rows, side_by_side
@@ -114,7 +115,9 @@ def taken(items: Array, order: Array, threads: int, spare: Array | None = None) 
     """Items in another order, in a new array or in a spare one of the same kind: with ten columns,
     a third of the time went to memory pages that the system had to clear.  If the table's rows are
     in order of time, the rows of a block are neighbours within each key."""
-    made = np.empty_like(items) if spare is None else spare
+    made = spare
+    if made is None:
+        made = room(len(items), items.dtype) if items.ndim == 1 else np.empty_like(items)
 
     def take(piece: Range) -> None:
         some = slice(*piece)

@@ -155,11 +155,10 @@ def slices_by_place(
         return None
 
     def places(runs: tuple[Run, ...], out: Array) -> None:
-        numbers = edges.number(joined(rows.times, runs))
-        np.subtract(numbers, first + rows.first * span, out=out)
-        if rows.keys:
-            codes = joined(rows.codes, runs)
-            out += codes if span == 1 else np.multiply(codes, span, dtype=np.int64)
+        # few temporary arrays: for each one, malloc may get its pages anew from the system
+        np.multiply(joined(rows.codes, runs), span, out=out, dtype=np.int64)
+        out += edges.number(joined(rows.times, runs))
+        out -= first + rows.first * span
 
     held: Array = np.empty(0, dtype=np.int64)
     partials = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..kernels.columns import Array, Table
 from ..kernels.core import BufferCore, ObjectCore, make_core
 from ..kernels.layout import Answer
 from ..kernels.slots import CAPACITY
+from ..kernels.spans import room
 from ..operators import count as counted
 from ..query.plan import Group
 from ..slicing.cut import cut_events
@@ -119,21 +120,30 @@ class Windows:
 
     @staticmethod
     def one_after_another(parts: list[Windows], threads: int = 1) -> Windows:
-        """Concatenate the windows of several ranges of groups.  `parts` lose their answers."""
+        """Concatenate the windows of several ranges of groups.  `parts` lose their windows."""
         if len(parts) == 1:
             return parts[0]
         counts = [len(part.numbers) for part in parts]
         before = list(zip(parts, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
+
+        def numbers(name: str) -> Array:
+            made = np.concatenate([getattr(part, name) for part in parts])
+            for part in parts:
+                setattr(part, name, np.empty(0, dtype=np.int64))
+            return made
+
+        def answers(name: str) -> pa.Array:
+            return pa.concat_arrays([part.values.pop(name) for part in parts])
+
+        work = [partial(numbers, "numbers"), partial(numbers, "covered")]
         names = list(parts[0].values)
-        joined = side_by_side(
-            lambda name: pa.concat_arrays([p.values.pop(name) for p in parts]),
-            names,
-            threads if sum(counts) >= 4 * pieces.PIECE else 1,
-        )
+        work += [partial(answers, name) for name in names]
+        many = threads if sum(counts) >= 4 * pieces.PIECE else 1
+        made, covered, *joined = side_by_side(lambda join: join(), work, many)
         return Windows(
             np.concatenate([part.ends + n for part, n in before]),
-            np.concatenate([part.numbers for part in parts]),
-            np.concatenate([part.covered for part in parts]),
+            made,
+            covered,
             dict(zip(names, joined, strict=True)),
             {row + n: why for part, n in before for row, why in part.lacking.items()},
         )
@@ -427,7 +437,7 @@ class Out:
 
 def _empty(core: BufferCore | ObjectCore, rows: int) -> tuple[Any, Any]:
     """An array of integers for a kernel to write, and its handle."""
-    return core.integers(np.empty(rows, dtype=np.int64))
+    return core.integers(room(rows, np.int64))
 
 
 def partials_handle(core: BufferCore | ObjectCore, partials: Any) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from ..kernels.columns import Array, Column, Table
 from ..kernels.core import make_core
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, item, set_item
+from ..kernels.spans import room
 from ..operators import count
 from .threads import cut_rows, side_by_side
 
@@ -66,7 +67,7 @@ def places_by_key(codes: Array, keys: int, threads: int) -> tuple[Array, Array]:
     counts = np.stack(side_by_side(count_of, pieces, threads), axis=1)
     begins = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)
     bounds = np.append(begins[:, 0], len(codes))
-    places = np.empty(len(codes), dtype=np.int64)
+    places = room(len(codes), np.int64)
 
     def place(i: int) -> None:
         first, last = pieces[i]
@@ -82,7 +83,7 @@ def places_by_key(codes: Array, keys: int, threads: int) -> tuple[Array, Array]:
 
 def moved(items: Array, places: Array, threads: int) -> Array:
     """Move each item to its place in a new array."""
-    made = np.empty_like(items)
+    made = room(len(items), items.dtype)
 
     def put(piece: tuple[int, int]) -> None:
         some = slice(*piece)
@@ -107,7 +108,7 @@ def moved_table(table: Table, places: Array, threads: int) -> Table:
 
 def inverse(places: Array, threads: int) -> Array:
     """The number of the item at each place."""
-    made = np.empty_like(places)
+    made = room(len(places), places.dtype)
 
     def put(piece: tuple[int, int]) -> None:
         made[places[slice(*piece)]] = np.arange(*piece)

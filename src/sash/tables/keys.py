@@ -9,11 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from .threads import BLOCK, PIECE, cut_rows, extremes, side_by_side
+from ..kernels.spans import room
+from .threads import BLOCK, PIECE, cut_groups, cut_rows, extremes, side_by_side
 
-__all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in"]
+__all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in", "repeated"]
 
 Run = tuple[int, int]  # a range of rows
+
+_MANY_TEXTS = 1 << 14  # to sort so many takes 2 ms
 
 
 def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Array, list[pa.Array]]:
@@ -97,7 +100,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
             return codes, pa.array(distinct).cast(column.type)
     try:
         parts, found = _encoded(column, threads)
-        order = np.asarray(pc.array_sort_indices(found), dtype=np.int64)
+        order = _order_of(found, threads)
     except pa.ArrowNotImplementedError:
         return _codes_of_lists(column)
     # Arrow puts nulls last, after NaN
@@ -105,7 +108,7 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
     order = np.concatenate([order[null], order[~null]])
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    codes = np.empty(len(column), dtype=np.int64)
+    codes = room(len(column), np.int64)
 
     def fill(i: int) -> None:
         first, last, indices, among = parts[i]
@@ -114,6 +117,25 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
 
     side_by_side(fill, range(len(parts)), threads)
     return codes, found.take(pa.array(order))
+
+
+def _order_of(found: pa.Array, threads: int) -> Array:
+    """The order of distinct values, nulls last.  To compare texts takes long, so one thread sorts
+    those below a middle one, and another the rest; the order is the same."""
+    types = pa.types
+    text = types.is_string(found.type) or types.is_large_string(found.type)
+    if threads == 1 or not text or len(found) < _MANY_TEXTS:
+        return np.asarray(pc.array_sort_indices(found), dtype=np.int64)
+    sample = found.take(pa.array(np.arange(0, len(found), len(found) // 256 or 1)))
+    middle = sample.take(pc.array_sort_indices(sample).slice(len(sample) // 2, 1))[0]
+    below = np.asarray(pc.less(found, middle).fill_null(False))
+
+    def order(some: Array) -> Array:
+        at = np.flatnonzero(some)
+        ordered: Array = at[np.asarray(pc.array_sort_indices(found.take(pa.array(at))))]
+        return ordered
+
+    return np.concatenate(side_by_side(order, [below, ~below], threads))
 
 
 def _heads(values: Array) -> Array | None:
@@ -174,7 +196,7 @@ def _codes_of_near(
     # differences of small signed integers could overflow; large unsigned ones do not fit int64
     wide = values.dtype.type if values.dtype.kind == "u" else np.int64
     as_they_are = least == 0 and values.dtype == np.int64
-    codes = values if as_they_are else np.empty(len(values), dtype=np.int64)
+    codes = values if as_they_are else room(len(values), np.int64)
     pieces = cut_rows(len(values), least=span)
     head = np.zeros(span, dtype=bool)
     head[np.subtract(values[:BLOCK], wide(least), dtype=wide).astype(np.int64)] = True
@@ -199,7 +221,7 @@ def _codes_of_near(
     if len(found) < span:
         # small integers, since a large table is read at random places
         rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64) - 1
-        before, codes = codes, np.empty(len(values), dtype=np.int64)
+        before, codes = codes, room(len(values), np.int64)
 
         def renumber(piece: Run) -> None:
             for first in range(*piece, BLOCK):
@@ -295,3 +317,34 @@ def by_group(codes: Array, groups: int, order: Array | None) -> tuple[Array, Arr
             part = ((high >> shift) & 0xFFFF).astype(np.uint16)
             sorted_ = sorted_[np.argsort(part[sorted_], kind="stable")]
     return (sorted_ if order is None else order[sorted_]), bounds
+
+
+def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Array]:
+    """Repeat each key for its rows, of which key k has those from ends[k - 1] up to ends[k].
+
+    >>> repeated([pa.array(["a", "b"])], np.array([1, 3]))[0].to_pylist()
+    ['a', 'b', 'b']
+    """
+    bounds = np.append(0, ends)
+    ranges = cut_groups(bounds) if threads > 1 else [(0, len(ends))]
+
+    def column(values: pa.Array) -> pa.Array:
+        words = made = None
+        wide = pa.types.is_primitive(values.type) and values.type.bit_width == 64
+        if wide and not values.null_count:
+            words, made = values.view(pa.int64()).to_numpy(), room(bounds[-1], np.int64)
+
+        def repeat(some: tuple[int, int]) -> pa.Array | None:
+            low, high = some
+            counts = np.diff(bounds[low : high + 1])
+            if words is None or made is None:
+                return values.take(pa.array(np.repeat(np.arange(low, high), counts)))
+            made[bounds[low] : bounds[high]] = np.repeat(words[low:high], counts)
+            return None
+
+        found = side_by_side(repeat, ranges, threads)
+        if made is not None:
+            return pa.array(made).view(values.type)
+        return found[0] if len(found) == 1 else pa.concat_arrays(found)
+
+    return [column(values) for values in keys]

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array, Column, Table, joined
+from ..kernels.spans import room
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_between
 from .counting_sort import MOST_KEYS, inverse, moved, moved_table, places_by_key
@@ -147,7 +149,7 @@ class Parts:
             moved.add(codes, small),
             moved.add(given.times),
             None if given.finer is None else moved.add(given.finer),
-            at := np.empty(len(given), dtype=small),
+            at := room(len(given), small),
             span=given.span,
         )
         self.columns = [moved.table(table) for table in columns]
@@ -162,8 +164,8 @@ class Parts:
             ends[1:] += np.cumsum(np.bincount(part, minlength=len(ranges)))
             return ends
 
-        ends = side_by_side(sort, pieces, threads)
-        self._runs = [tuple((int(e[i]), int(e[i + 1])) for e in ends) for i in range(len(ranges))]
+        ends = np.stack(side_by_side(sort, pieces, threads), axis=1).tolist()
+        self._runs = [tuple(zip(*both, strict=True)) for both in pairwise(ends)]
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -190,7 +192,7 @@ class _Moved:
         """Add an array.  Return the new array, of the type `wanted`, into which `move` writes."""
         known = values.ctypes.data, np.dtype(wanted or values.dtype)
         if known not in self._made:
-            self._made[known] = values, np.empty(self._rows, dtype=known[1])
+            self._made[known] = values, room(self._rows, known[1])
         return self._made[known][1]
 
     def table(self, table: Table) -> Table:
