@@ -131,7 +131,10 @@ def room(count: int, kind: Any) -> np.ndarray[Any, Any]:
     large = size >= LARGE
     if large:  # the system aligns what is whole large pages to them
         size = -(-size // LARGE_PAGE) * LARGE_PAGE
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError):  # malloc may still have room, and else raises a MemoryError
+        return np.empty(count, dtype=kind)
     if large and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a system without large pages
             pages.madvise(mmap.MADV_HUGEPAGE)
