@@ -71,9 +71,9 @@ check: lint ## the loop while working: lint, types, and quick tests with the JIT
 	@echo "==> pytest, a quick part with the JIT off, $(WORKERS) workers"
 	@SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(CHECK_TESTS) $(ARGS)
 
-test: lint ## lint, then all tests, the kernels again with the JIT off, and Spark
-	@echo "==> the tests on Spark, and those of faults, beside all others, as Spark waits a lot"
-	@$(MAKE) --no-print-directory --jobs=3 $(SYNC) local spark faults
+test: $(STAMPS)/test java ## lint, and all tests: compiled, with the JIT off, and on Spark
+	@echo "==> lint, the tests on Spark and those of faults, side by side with all others"
+	@$(MAKE) --no-print-directory --jobs=4 $(SYNC) lint local spark faults
 	@echo "==> all stages passed"
 
 local: ## the tests without Spark: compiled, then with the JIT off
