@@ -55,7 +55,7 @@ KILLS ?= $(STAMPS)/kills.jsonl
 KILLS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tour check test test-full test-faults test-front test-fresh lint local unit plain spark faults bench bench-spark java clean
+.PHONY: help demo tour check test test-full test-faults test-front test-fresh lint style types local unit plain spark faults bench bench-spark java clean
 
 help: ## this list
 	@echo "sash: make TARGET, where TARGET is one of"
@@ -71,9 +71,9 @@ check: lint ## the loop while working: lint, types, and quick tests with the JIT
 	@echo "==> pytest, a quick part with the JIT off, $(WORKERS) workers"
 	@SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(CHECK_TESTS) $(ARGS)
 
-test: $(STAMPS)/test java ## lint, and all tests: compiled, with the JIT off, and on Spark
-	@echo "==> lint, the tests on Spark and those of faults, side by side with all others"
-	@$(MAKE) --no-print-directory --jobs=4 $(SYNC) lint local spark faults
+test: java style ## lint, and all tests: compiled, with the JIT off, and on Spark
+	@echo "==> types, the tests on Spark and those of faults, side by side with all others"
+	@$(MAKE) --no-print-directory --jobs=4 $(SYNC) types local spark faults
 	@echo "==> all stages passed"
 
 local: ## the tests without Spark: compiled, then with the JIT off
@@ -98,15 +98,19 @@ test-front: $(STAMPS)/front java ## the command line in a terminal, the page in 
 test-fresh: java ## the lines of the README and the tutorial, by an installation from a fresh clone
 	@PYTHON="$(PYTHON)" tools/fresh_clone.sh $(ARGS)
 
-lint: $(STAMPS)/test ## ruff (lint and format), mypy, the import rules
+lint: style types ## ruff (lint and format), the import rules, mypy
+
+style: $(STAMPS)/test
 	@echo "==> ruff check"
 	@$(BIN)/ruff check .
 	@echo "==> ruff format --check"
 	@$(BIN)/ruff format --check .
-	@echo "==> mypy --strict"
-	@$(BIN)/mypy --strict
 	@echo "==> import rules"
 	@$(BIN)/python tests/test_imports.py
+
+types: $(STAMPS)/test
+	@echo "==> mypy --strict"
+	@$(BIN)/mypy --strict
 
 unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"

@@ -430,7 +430,7 @@ def test_what_is_wrong_is_said_before_any_work(frame: Frame) -> None:
         sash.spark.aggregate(texts, query(WINDOWS[0], pairs, by=["text"]))
     with pytest.raises(ValueError, match="bad is 'error' or 'drop', not 'skip'"):
         sash.spark.aggregate(df, q, bad="skip")
-    with pytest.raises(TypeError, match=r"takes a Spark DataFrame, not pyarrow\.lib\.Table; .*use q.run"):
+    with pytest.raises(TypeError, match=r"a Spark DataFrame, not pyarrow\.lib\.Table; .*use q.run"):
         sash.spark.aggregate(stream("ties"), q)
     own = sash.operator(identity="", lift=lambda s: s, combine=lambda a, b: a + b, name="own")
     with pytest.raises(TypeError, match="Spark needs the type of its answers beforehand"):
