@@ -435,6 +435,16 @@ def test_a_worker_of_spark_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert how_many() == 7
 
 
+def in_a_new_process(code: str, *, jit: bool) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SASH_JIT": str(int(jit))},
+        check=False,
+    )
+
+
 def test_few_rows_start_no_thread() -> None:
     code = """
         import threading, sash
@@ -445,13 +455,7 @@ def test_few_rows_start_no_thread() -> None:
         q.run({"t": list(range(1000)), "k": [i % 7 for i in range(1000)]}, threads=8)
         print(len(started))
     """
-    got = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"SASH_JIT": "0"},
-        check=False,
-    )
+    got = in_a_new_process(code, jit=False)
     assert got.stdout.strip() == "0", got.stderr
 
 
@@ -479,13 +483,7 @@ def test_a_run_takes_little_more_memory_than_its_result() -> None:
     """
     least, said = float("inf"), ""
     for _ in range(3):  # the peak depends on which pieces are answered side by side
-        got = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"SASH_JIT": "1"},
-            check=False,
-        )
+        got = in_a_new_process(code, jit=True)
         least, said = min(least, float(got.stdout or "inf")), got.stderr
         if least < 1.33:
             break
