@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -243,6 +244,155 @@ def test_nanoseconds_are_in_order_within_a_batch_only() -> None:
             if asks:
                 s.to_bytes()
         assert s.close()["last"].to_pylist() == [2]
+
+
+#: Times of numpy and pandas, by the type that a first event with them gives the column.
+STAMPS = {
+    "us": lambda t: pd.Timestamp(t).as_unit("us"),
+    "us, tz=UTC": lambda t: pd.Timestamp(t, tz="UTC").as_unit("us"),
+    "us, tz=Asia/Tokyo": lambda t: pd.Timestamp(t, tz="UTC").tz_convert("Asia/Tokyo").as_unit("us"),
+    "ns": lambda t: pd.Timestamp(t).as_unit("ns"),
+    "ns, tz=UTC": lambda t: pd.Timestamp(t, tz="UTC").as_unit("ns"),
+    "s": lambda t: np.datetime64(t, "s"),
+    "ms": lambda t: np.datetime64(t, "ms"),
+}
+STAMPS |= {f"numpy {unit}": lambda t, unit=unit: np.datetime64(t, unit) for unit in ("us", "ns")}
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["", "reads times"])
+@pytest.mark.parametrize("kind", list(STAMPS))
+def test_times_of_numpy_and_pandas_are_noted(kind: str, reads: bool) -> None:
+    """What comes out is what comes of the same times in a table."""
+    starts = [datetime(2026, 3, 1, 0, 0, i) for i in (0, 1, 3, 2, 9, 4)]
+    rows = [{"t": STAMPS[kind](t), "k": "a", "x": float(i)} for i, t in enumerate(starts)]
+    select = {"many": sash.count(), "all": sash.collect("x")}
+    select |= {"newest": sash.max("t")} if reads else {}
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling("1 minute"), select=select)
+    s, plain = q.stream(), q.stream()
+    for row in rows:
+        s.push(row)
+    assert noted(s) == len(rows) - 1
+    assert f"[{kind.removeprefix('numpy ')}]" in str(s._plan.schema.field("t").type)
+    for row in rows:
+        plain.push(pa.Table.from_pylist([row], schema=s._plan.schema.remove_metadata()))
+        plain._pending = None
+    assert seen(s) == seen(plain)
+    found, expected = s.close(), plain.close()
+    assert found.equals(expected)
+    assert found["all"].to_pylist() == [[0.0, 1.0, 3.0, 2.0, 5.0, 4.0]]
+
+
+def test_values_of_numpy_are_noted() -> None:
+    kinds: dict[str, list[Any]] = {
+        "k": [np.str_("a"), "a", None, np.str_("é")],
+        "i": [np.int64(1), np.int8(-2), np.uint64(3), 4],
+        "x": [np.float64(0.5), np.float32(0.25), 2, np.int16(3)],
+        "f": [np.float32(0.5), np.float16(0.25), 0.1, 7],
+        "b": [np.bool_(True), False, np.True_, None],
+    }
+    select = {f"{name}s": sash.collect(name) for name in kinds}
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=select)
+    first = {"t": np.int64(0), "k": "a", "i": 0, "x": 0.0, "f": np.float32(0), "b": True}
+    s, plain = q.stream(), q.stream()
+    s.push(first)
+    plain.push(first)
+    plain._pending = None
+    for i in range(4):
+        event = {"t": (np.int32, int, np.uint8, np.int64)[i](i)}
+        event |= {name: values[i] for name, values in kinds.items()}
+        s.push(event)
+        plain.push(event)
+    assert noted(s) == 4
+    assert seen(s) == seen(plain)
+    assert s.close().equals(plain.close())
+
+
+def test_values_that_would_change_are_not_noted() -> None:
+    odd: list[dict[str, Any]] = [
+        {"i": np.float64(1.5)},
+        {"i": np.uint64(2**64 - 1)},
+        {"i": np.timedelta64(1, "s")},
+        {"x": 2**53 + 1},
+        {"x": np.int64(2**53 + 1)},
+        {"x": np.str_("1.0")},
+        {"f": 1e300},
+        {"f": 2**24 + 1},
+        {"k": np.str_("\ud800")},
+        {"t": np.datetime64("NaT", "us")},
+        {"t": pd.NaT},
+        {"t": np.datetime64("2026-03-01", "D")},
+        {"t": pd.Timestamp("2026-03-01")},
+        {"t": np.datetime64("2026-03-01", "us")},
+    ]
+    q = sash.Query(
+        time="t",
+        by=["k"],
+        window=sash.tumbling("1 hour"),
+        select={name: sash.last(name) for name in "ixf"},
+    )
+    first = {"t": START, "k": "a", "i": 0, "x": 0.0, "f": np.float32(0)}
+    for wrong in odd:
+        s, plain = q.stream(lateness="1 day"), q.stream(lateness="1 day")
+        for one in (s, plain):
+            one.push(first)
+            plain._pending = None
+            one.push(first | wrong)
+        assert noted(s) == 0, wrong
+        assert seen(s) == seen(plain)
+        assert repr(s.late.to_pylist()) == repr(plain.late.to_pylist())
+        assert repr(s.close().to_pylist()) == repr(plain.close().to_pylist())
+
+
+@pytest.mark.parametrize("kind", [pd.Timestamp, lambda n: np.datetime64(n, "ns")])
+def test_nanoseconds_of_events_are_as_in_tables(kind: Any) -> None:
+    """They order the events of one push, and picked values keep them."""
+    ticks = [5_100, 5_900, 5_500, -300, -900]
+    rows = [{"t": kind(n), "x": i} for i, n in enumerate(ticks)]
+    table = pa.table({"t": pa.array(ticks, pa.timestamp("ns")), "x": range(5)})
+    select = {"all": sash.collect("x")}
+    for more in ({}, {"newest": sash.max("t")}):
+        q = sash.Query(time="t", window=sash.tumbling(10), select=select | more)
+        at_once, one_by_one, tables = (q.stream(lateness=100) for _ in range(3))
+        first = q.stream(lateness=100)
+        for one, given in ((at_once, rows), (first, table)):
+            one.push(rows[:1])
+            one.push(given)
+            assert noted(one) == 0, "5,900 comes before 5,500"
+        assert at_once.close().equals(first.close())
+        for i, row in enumerate(rows):
+            one_by_one.push(row)
+            tables.push(table.slice(i, 1))
+            tables._pending = None
+        # behind a microsecond there is only their arrival
+        assert noted(one_by_one) == (0 if more else 4)
+        found = one_by_one.close()
+        assert found.equals(tables.close())
+        assert found["all"].to_pylist() == [[3, 4], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_nanoseconds_in_order_are_noted(as_table: bool) -> None:
+    q = sash.Query(time="t", window=sash.tumbling(100), select={"all": sash.collect("x")})
+    s, plain = q.stream(lateness=100), q.stream(lateness=100)
+    parts = [[1000], [2000, 3000], [4001], [5000, 5001], [9001, 7999, 7999, 9002], [6002, 6001]]
+    for i, ticks in enumerate(parts):
+        at, x = pa.array(ticks, pa.timestamp("ns")), list(range(i * 10, i * 10 + len(ticks)))
+        table = pa.table({"t": at, "x": x})
+        rows = [{"t": np.datetime64(n, "ns"), "x": x} for n, x in zip(ticks, x, strict=True)]
+        s.push(table if as_table else rows)
+        plain.push(table)
+        plain._pending = None
+        assert noted(s) == (0, 2, 3, 5, 9, 0)[i]
+    assert seen(s) == seen(plain)
+    assert s.close().equals(plain.close())
+
+
+def test_null_of_pandas_is_null() -> None:
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("x")})
+    s = q.stream()
+    s.push([{"t": 1, "x": pd.NA}, {"t": 2, "x": 3}, {"t": pd.NaT, "x": 3}])
+    assert s.late["reason"].to_pylist() == ["its time is null"]
+    assert s.close()["n"].to_pylist() == [1]
 
 
 def test_an_interrupt_while_an_event_is_noted_stops_the_stream(

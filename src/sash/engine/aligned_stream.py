@@ -38,7 +38,8 @@ class AlignedStream(Stream):
         self._lifecycle = Lifecycle(
             plan, mode=self._mode, lateness=self._lateness, early=self._early
         )
-        self._pending = None if self._early else Pending.of(plan, self._schema)
+        only_time = self._only_time is not None
+        self._pending = None if self._early else Pending.of(plan, self._schema, only_time=only_time)
         self._plan = plan
 
     def _make_state(self, plan: Plan) -> ForestState:

@@ -70,7 +70,8 @@ class BundleStream(AlignedStream):
         self._lives = BundleLifecycle(
             made, mode=self._mode, lateness=self._lateness, early=self._early
         )
-        self._pending = None if self._early else Pending.of(plan, self._schema)
+        only_time = self._only_time is not None
+        self._pending = None if self._early else Pending.of(plan, self._schema, only_time=only_time)
         self._plan = plan
 
     def _shared_state(self, made: BundlePlan) -> SharedState:

@@ -6,14 +6,17 @@ A batch has a fixed cost, however few events are in it.  An event that is in no 
 window, and makes no window due, changes nothing that is emitted.  So the stream only notes such an
 event, and passes all noted events through the lifecycle together before it emits, answers or saves
 anything.  Times from `low` on are in no closed or emitted window; times before `high` make no
-window due.  The stream notes only events that are certain to be in some window: events of its own
-types, for operators that refuse none.
+window due.  The stream notes only events that are certain to be in some window: events whose
+values fit its own types, for operators that refuse none.
+
+Times are noted in microseconds.  Nanoseconds order the rows of one batch only.  So the stream
+notes events without them if they are in that order, and inserts other events at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -26,7 +29,7 @@ from ..query.plan import Plan
 from ..query.types import value_type
 from ..tables.arrow import times_of
 from ..tables.intake import is_utf8
-from ..windows.contract import LATEST
+from .event_values import FIT, PLAIN, RANGES, fits, odd_reader, plain_reader
 from .late import ADDED
 
 __all__ = ["MOST", "Noted", "Pending"]
@@ -36,41 +39,55 @@ MOST = 1 << 15
 #: A larger table is inserted at once: its rows cost more than the fixed cost of a batch.
 _LARGE = 1 << 12
 _FAR = 2**62
-_MINUTE = timedelta(minutes=1)
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
-_TYPES = {
-    pa.int64(): int,
-    pa.float64(): float,
-    pa.string(): str,
-    pa.large_string(): str,
-    pa.bool_(): bool,
-}
+#: A stream remembers so many combinations of types of values that fit.
+_SOUND = 64
+#: Microseconds in a tick of a column of times; a tick of nanoseconds is shorter.
+_TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 _TAKEN = frozenset(ADDED)  # names that events cannot have
 _Row: TypeAlias = tuple[Any, ...]
 
 
 class Noted:
-    """Events that can be noted, as rows or as a table, with their oldest and newest time."""
+    """Events that can be noted, with their oldest and newest time: a table, or rows with a list of
+    their times."""
 
-    __slots__ = ("count", "newest", "oldest", "part")
+    __slots__ = ("count", "newest", "oldest", "part", "times")
 
-    def __init__(self, part: list[_Row] | pa.Table, oldest: int, newest: int) -> None:
-        self.part, self.oldest, self.newest, self.count = part, oldest, newest, len(part)
+    def __init__(
+        self, part: list[_Row] | pa.Table, times: list[int], oldest: int, newest: int
+    ) -> None:
+        self.part, self.times, self.oldest, self.newest = part, times, oldest, newest
+        self.count = len(part)
 
 
 class Pending:
     """The noted events of a stream."""
 
-    def __init__(self, schema: pa.Schema, time: str, limits: tuple[int, int]) -> None:
+    def __init__(
+        self, schema: pa.Schema, time: str, limits: tuple[int, int], *, only_time: bool
+    ) -> None:
         self._limits = limits  # the stream cannot use times beyond them
-        self._schema, self._time = schema, schema.names.index(time)
-        self._at = _reader(schema.field(time).type)
-        self._types = tuple(
-            (int if pa.types.is_integer(f.type) else datetime) if f.name == time else _TYPES[f.type]
-            for f in schema
-        )
-        self._whole = [i for i, kind in enumerate(self._types) if kind is int]
+        self._time = schema.names.index(time)
+        kind = self._given = schema.field(time).type
+        self._floors = only_time  # no one reads the times but the stream
+        self._tick = 1
+        if pa.types.is_timestamp(kind):
+            if only_time:
+                kind = pa.timestamp("us", kind.tz)
+                schema = schema.set(self._time, schema.field(time).with_type(kind))
+            else:
+                self._tick = _TICKS[kind.unit]
+                if kind.unit == "ns":
+                    most = 2**63 // 1000 - 1
+                    self._limits = (max(limits[0], -most), min(limits[1], most))
+        self._schema = schema
+        self._at, self._odd = plain_reader(kind), odd_reader(kind)
+        plain = datetime if pa.types.is_timestamp(kind) else int
+        self._types = tuple(plain if f.name == time else PLAIN[f.type] for f in schema)
+        self._whole = [(i, *RANGES[f.type]) for i, f in enumerate(schema) if f.type in RANGES]
         self._text = [i for i, kind in enumerate(self._types) if kind is str]
+        self._kinds = [f.type if f.type in PLAIN else None for f in schema]
+        self._sound = {self._types}
         names = schema.names
         self._pick: Callable[[Any], _Row]
         self._pick = itemgetter(*names) if len(names) > 1 else lambda event: (event[names[0]],)
@@ -79,19 +96,18 @@ class Pending:
         self.clear()
 
     @classmethod
-    def of(cls, plan: Plan, schema: pa.Schema) -> Pending | None:
-        """Make room for the noted events of a plan; None if it never notes events."""
+    def of(cls, plan: Plan, schema: pa.Schema, *, only_time: bool) -> Pending | None:
+        """Make room for the noted events of a plan; None if it never notes events.  `only_time` is
+        true if no aggregate reads the column of times."""
         query = plan.query
         time = schema.field(query.time).type
-        # nanoseconds order rows within a batch only, so joining pushes would change their order
-        fixed = pa.types.is_int64(time) or (pa.types.is_timestamp(time) and time.unit == "us")
-        if not fixed or query.where is not None:
+        if query.where is not None or not (pa.types.is_timestamp(time) or time in RANGES):
             return None
-        if not all(f.type in _TYPES for f in schema if f.name != query.time):
+        if not all(f.type in PLAIN for f in schema if f.name != query.time):
             return None
         if not all(_refuses_none(group.operator) for group in plan.groups):
             return None
-        return cls(schema, query.time, query.window.clock.limits)
+        return cls(schema, query.time, query.window.clock.limits, only_time=only_time)
 
     def note_nothing(self) -> None:
         """Note no event until `low` and `high` are set again."""
@@ -99,7 +115,7 @@ class Pending:
 
     def clear(self) -> None:
         """Drop all noted events."""
-        self._parts: list[list[_Row] | pa.Table] = []
+        self._parts: list[tuple[list[_Row], list[int]] | pa.Table] = []
         self._came: list[tuple[int, int]] = []  # rows of a push, newest time before it
         self.count = 0
         self.newest = -_FAR
@@ -123,49 +139,75 @@ class Pending:
         return None
 
     def _rows(self, rows: list[_Row]) -> Noted | None:
-        types, whole, text, at = self._types, self._whole, self._text, self._time
+        types, whole, text, at, tick = self._types, self._whole, self._text, self._time, self._tick
+        plain, finer = types[at], False
         times = []
+        exact: list[int] = []
         for row in rows:
-            if tuple(map(type, row)) != types and not self._fits(row):
+            kinds = tuple(map(type, row))
+            if kinds != types and kinds not in self._sound and not self._fits(row, kinds):
                 return None
-            for i in whole:
+            for i, least, greatest in whole:
                 value = row[i]
-                if value is not None and not _LEAST <= value <= _GREATEST:
+                if value is not None and not least <= value <= greatest:
                     return None
             for i in text:
                 value = row[i]
                 if value is not None and not value.isascii() and not _is_text(value):
                     return None
-            when = self._at(row[at])
-            if when is None:
+            if kinds[at] is plain:
+                when = self._at(row[at])
+            else:
+                nanos = self._odd(row[at])
+                if nanos is None:
+                    return None
+                when, rest = divmod(nanos, 1000)
+                finer = finer or rest > 0
+                exact.append(nanos)
+            if when is None or (tick != 1 and when % tick):
                 return None
             times.append(when)
-        return Noted(rows, min(times), max(times))
+        if finer and not (self._floors and len(exact) == len(rows) and _in_time(exact)):
+            return None
+        return Noted(rows, times, min(times), max(times))
 
-    def _fits(self, row: _Row) -> bool:
-        """True if each value has the type of its column or is null, and the time is not null."""
-        pairs = zip(row, self._types, strict=True)
-        return row[self._time] is not None and all(x is None or type(x) is t for x, t in pairs)
+    def _fits(self, row: _Row, kinds: tuple[type, ...]) -> bool:
+        """True if each value is null or fits its column, and the time is not null.  Nothing is said
+        about a timestamp."""
+        if row[self._time] is None:
+            return False
+        given = list(zip(row, kinds, self._kinds, strict=True))
+        if all(x is None or to is None or kind in FIT[to] for x, kind, to in given):
+            if len(self._sound) < _SOUND:
+                self._sound.add(kinds)
+            return True
+        return all(x is None or to is None or fits(to, x) for x, _, to in given)
 
     def _table(self, table: pa.Table) -> Noted | None:
         if not _TAKEN.isdisjoint(table.column_names):
             return None
-        columns = []
+        columns: list[pa.Array] = []
         for field, none in zip(self._schema, self._empty, strict=True):
             if table.column_names.count(field.name) != 1:
                 return None
             column = table.column(field.name)
-            if column.type != field.type:
+            if column.type != (none.type if len(columns) != self._time else self._given):
                 return None
             # a copy, because the caller may change its own memory
-            columns.append(pa.concat_arrays([*column.chunks, none]))
-            if _TYPES.get(field.type) is str and not is_utf8(columns[-1]):
+            copied = pa.concat_arrays([*column.chunks, pa.array([], column.type)])
+            if PLAIN.get(field.type) is str and not is_utf8(copied):
                 return None
-        times, beyond = times_of(columns[self._time])
-        if beyond.any():
+            columns.append(copied)
+        given = columns[self._time]
+        times, beyond = times_of(given)
+        if beyond.any() or not (
+            _in_micros(given) or (self._floors and _in_time(_ticks(given).tolist()))
+        ):
             return None
+        if self._floors and pa.types.is_timestamp(given.type):
+            columns[self._time] = self._column(times, self._time)
         made = pa.Table.from_arrays(columns, schema=self._schema)
-        return Noted(made, int(times.min()), int(times.max()))
+        return Noted(made, [], int(times.min()), int(times.max()))
 
     def add(self, noted: Noted) -> None:
         """Note events."""
@@ -173,15 +215,21 @@ class Pending:
         self.newest = max(self.newest, noted.newest)
         self.count += noted.count
         part, parts = noted.part, self._parts
-        if isinstance(part, list) and parts and isinstance(parts[-1], list):
-            parts[-1].extend(part)
-        else:
+        if not isinstance(part, list):
             parts.append(part)
+        elif parts and isinstance(parts[-1], tuple):
+            rows, times = parts[-1]
+            rows.extend(part)
+            times.extend(noted.times)
+        else:
+            parts.append((part, noted.times))
 
     def table(self, last: Noted | None = None) -> pa.Table:
         """All noted events, and more events behind them, as one batch."""
-        parts = [*self._parts, *([] if last is None else [last.part])]
-        tables = [self._columns(p) if isinstance(p, list) else p for p in parts]
+        tables = [self._columns(*p) if isinstance(p, tuple) else p for p in self._parts]
+        if last is not None:
+            rows = last.part
+            tables.append(self._columns(rows, last.times) if isinstance(rows, list) else rows)
         return pa.concat_tables(tables).combine_chunks()
 
     def came(self, stream_time: int | None, last: Noted | None = None) -> Array:
@@ -191,31 +239,41 @@ class Pending:
         before = newest if stream_time is None else np.maximum(newest, stream_time)
         return np.repeat(before, counts)
 
-    def _columns(self, rows: Sequence[_Row]) -> pa.Table:
-        columns = zip(zip(*rows, strict=True), self._schema, strict=True)
-        made = [pa.array(values, field.type) for values, field in columns]
+    def _columns(self, rows: Sequence[_Row], times: list[int]) -> pa.Table:
+        columns = enumerate(zip(zip(*rows, strict=True), self._schema, strict=True))
+        made = [
+            self._column(times, i) if i == self._time else pa.array(values, field.type)
+            for i, (values, field) in columns
+        ]
         return pa.Table.from_arrays(made, schema=self._schema)
+
+    def _column(self, times: Any, number: int) -> pa.Array:
+        """The column of times, from microseconds."""
+        kind = self._schema.field(number).type
+        if not pa.types.is_timestamp(kind):
+            return pa.array(times, kind)
+        return pa.array(times, pa.int64()).view(pa.timestamp("us", kind.tz)).cast(kind)
+
+
+def _in_micros(times: pa.Array) -> bool:
+    """True if no time is between two microseconds."""
+    if not pa.types.is_timestamp(times.type) or times.type.unit != "ns":
+        return True
+    return not (_ticks(times) % 1000).any()
+
+
+def _ticks(times: pa.Array) -> Array:
+    return times.cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+
+
+def _in_time(nanos: list[int]) -> bool:
+    """True if the times of each microsecond are in order."""
+    ordered = sorted(nanos)
+    return ordered == nanos or sorted(nanos, key=lambda n: n // 1000) == ordered
 
 
 def _is_event(event: Any) -> bool:
     return type(event) is dict and _TAKEN.isdisjoint(event)
-
-
-def _reader(kind: pa.DataType) -> Callable[[Any], int | None]:
-    """The function from a time to microseconds; it returns None if the time cannot be noted."""
-    if pa.types.is_integer(kind):
-        return lambda time: time if -LATEST < time < LATEST else None
-    epoch = datetime(1970, 1, 1, tzinfo=UTC if kind.tz else None)
-    aware = kind.tz is not None
-
-    def micros(time: datetime) -> int | None:
-        offset = time.utcoffset()
-        if (offset is not None) != aware or (offset and offset % _MINUTE):
-            return None
-        since = time - epoch
-        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-    return micros
 
 
 def _is_text(value: str) -> bool:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from ..kernels.columns import Array
 from ..query.names import check_column
 from ..query.query import Query
-from ..windows.contract import LATEST
+from ..windows.contract import LATEST, Driven
 from .arrow import as_arrow, check_index, filtered, flat, times_of
+from .python_values import inferred, with_nulls
 
 __all__ = [
     "CANNOT_BE",
@@ -156,7 +157,7 @@ def _from_events(
     if events and not names:
         names = {query.time: None}  # the events are empty, so their times are null
     for name in types | names:
-        items = [event.get(name) for event in events]
+        items = with_nulls([event.get(name) for event in events])
         bad: Reasons = {}
         if name not in types:
             columns[name] = _untyped(items, name, name in query.columns)
@@ -172,7 +173,7 @@ def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
     """Make a column of the type that Arrow infers.  If the values have no common type, or some of
     them are no valid text, make a column of text, or raise if the query reads the column."""
     try:
-        return pa.array(items)
+        return inferred(items)
     except CANNOT_BE as error:
         if read:
             raise TypeError(
@@ -186,7 +187,7 @@ def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
     """Make a column of times, in the unit that Arrow infers, or in microseconds if Arrow finds no
     common type of the wanted kind.  A value that is no time becomes null, with a reason."""
     try:
-        made = pa.array(items)
+        made = inferred(items)
         if same_kind(made.type, wanted):
             return made, {}
     except CANNOT_BE:
@@ -197,7 +198,7 @@ def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
         if item is None:
             continue
         try:
-            one = pa.array([item])
+            one = inferred([item])
             one = one if same_kind(one.type, wanted) else _whole([item], wanted)
             (at,), (beyond,) = times_of(one)
             micros[i] = LATEST if beyond else int(at)
@@ -236,7 +237,7 @@ def _typed(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, 
 
 def _whole(items: list[Any], wanted: pa.DataType) -> pa.Array:
     """Make a column of a type; raise if a value would change."""
-    given = pa.array(items)
+    given = inferred(items)
     if given.type == wanted:
         return given
     number = pa.types.is_integer(wanted) or pa.types.is_floating(wanted)
