@@ -38,6 +38,7 @@ from ..tables.arrow import (
 from ..tables.keys import repeated
 from ..tables.rows import read_rows
 from ..tables.threads import how_many, side_by_side
+from ..tables.whole_times import warn_of_whole
 from ..windows import Aligned, Driven, Merging, Ticked
 from .driven import driven_results
 from .failures import noting_failure
@@ -69,6 +70,7 @@ def run(query: Query, table: Any, threads: int | None = None, slicing: str = "au
     check_index(table, query.time, query.columns)
     # a condition may read any column, and the rows of driven windows keep all columns
     given = as_arrow(table, None if driven or query.where is not None else query.columns)
+    warn_of_whole(query, given)
     kind = kind_of(table)
     if not driven:
         return as_given(run_arrow(query, given, many, cut), kind)

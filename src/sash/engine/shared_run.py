@@ -29,6 +29,7 @@ from ..state.scan import NoAnswer, Scan, ScanFailed, Windows, unlimited
 from ..tables.arrow import as_arrow, as_given, check_index, filtered, kind_of
 from ..tables.rows import Ordered, Parts, Rows, put_in_order, read_rows
 from ..tables.threads import how_many, side_by_side
+from ..tables.whole_times import lasts_seconds, warn_of_whole
 from ..windows import Driven
 from . import oracle
 from .bundle_plans import BundlePlan, Sized, plan_bundle
@@ -61,6 +62,8 @@ def run(shared: Shared, table: Any, threads: int | None = None) -> dict[str, Any
     for query in queries.values():
         check_index(table, query.time, query.columns)
     given = as_arrow(table, tuple(read) if some else None)
+    for query in [q for q in queries.values() if lasts_seconds(q)][:1]:
+        warn_of_whole(query, given)
     made: dict[str, pa.Table] = {}
     for bundle in shared.plan.bundles:
         made |= _results(bundle, given, many, kind)

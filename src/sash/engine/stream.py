@@ -27,6 +27,7 @@ from ..stores.contract import Store
 from ..stores.journal import Journal
 from ..tables.arrow import kind_of, plain_type
 from ..tables.intake import chosen, given_table, known_names, with_names
+from ..tables.whole_times import warn_of_whole
 from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
 from .delays import no_delays
@@ -276,6 +277,7 @@ class Stream(ABC):
         if self._query.where is not None:
             table, reasons = chosen(table, self._query.where, reasons)
         if self._plan is None:
+            warn_of_whole(self._query, table)
             self._set_up(whole)
         self._kind = kind_of(batch)
         return table, reasons

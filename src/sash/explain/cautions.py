@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from ..engine.supported import Place
 from ..query.plan import Plan
 from ..query.query import Query
+from ..tables.whole_times import lasts_seconds
 from ..windows import Trailing
 from ..windows.contract import Aligned, Driven, Merging, Span
 from ..windows.durations import duration_text
@@ -22,7 +25,7 @@ def cautions(
 ) -> tuple[str, ...]:
     """Warnings for a query at a place.  `unsplit` says why one task must take all events of a
     key."""
-    found = [_lone(query), _tie(query, plan, place), _late(query, lateness)]
+    found = [_lone(query), _tie(query, plan, place), _late(query, lateness), _whole(query, plan)]
     if unsplit:
         found.append(f"a hot key cannot be split: {unsplit}")
     return tuple(text for text in (*found, *_python(plan)) if text)
@@ -63,6 +66,17 @@ def _tie(query: Query, plan: Plan | None, place: Place) -> str:
     return (
         f"{which}, and on Spark those of one key and time have none, so results may differ from "
         "run to run: name a column that puts them in order in tie='…'"
+    )
+
+
+def _whole(query: Query, plan: Plan | None) -> str:
+    """Warn that times are whole numbers, where windows last seconds or longer."""
+    if plan is None or not pa.types.is_integer(plan.time_type) or not lasts_seconds(query):
+        return ""
+    return (
+        f"the times in column {query.time!r} are whole numbers ({plan.time_type}), which sash "
+        "reads as microseconds since 1970; if they count seconds or milliseconds, make them "
+        "timestamps first"
     )
 
 

@@ -347,9 +347,12 @@ def check_times(name: str, column: pa.Array, bad: Array | None, clock: Clock = U
     row = int(np.flatnonzero(bad)[0])
     found = column[row]
     what = f"is {time_text(found)}, {clock.beyond}" if found.is_valid else "is null"
+    hint = ""
+    if found.is_valid and pa.types.is_integer(found.type):
+        hint = "; whole numbers are microseconds since 1970, so cast nanoseconds to timestamp('ns')"
     raise ValueError(
         f"row {row}: its time, in column {name!r}, {what} ({int(bad.sum())} such row(s)); leave "
-        f"out such rows first"
+        f"out such rows first{hint}"
     )
 
 

@@ -1,0 +1,83 @@
+"""Times that are whole numbers, which count microseconds since 1970.
+
+A column of seconds or milliseconds since 1970 is as legal, and its windows lie in January 1970.  So
+`suspect` recognises such a column by two signs together: all its numbers would be dates of today as
+seconds or milliseconds, and the query's windows last whole seconds.  Whoever counts seconds on
+purpose has windows of a few thousand microseconds.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..kernels.outside import level_outside
+from ..query.query import Query
+from ..windows import Aligned, Driven, Merging, Ticked
+from ..windows.contract import UTC, Sized, Span
+
+__all__ = ["lasts_seconds", "suspect", "warn_of_whole"]
+
+_SECOND = 1_000_000
+#: From 2001 to 2049, in seconds; in other units, times the factor.  As microseconds these are 25
+#: minutes of the first hour of 1970, or 17 of its days.
+_FROM, _TO = 10**9, 5 * 10**9 // 2
+_UNITS = {"seconds": ("s", 1), "milliseconds": ("ms", 1_000)}
+
+
+def lasts_seconds(query: Query) -> bool:
+    """True if a query's windows last some whole number of seconds."""
+    window = query.window
+    if window.clock is not UTC:  # days or months of a calendar
+        return True
+    length: int | str | None = None
+    if isinstance(window, Sized):
+        length = window.length
+    elif isinstance(window, Aligned):
+        length = window.cycle.longest
+    elif isinstance(window, Merging):
+        length = window.reach
+    elif isinstance(window, Ticked):
+        length = window.tick
+    elif isinstance(window, Driven) and isinstance(window.keeps, Span):
+        length = window.keeps.older
+    return isinstance(length, int) and length > 0 and length % _SECOND == 0
+
+
+def suspect(query: Query, given: pa.DataType, least: int, greatest: int) -> str:
+    """Say that times between these two look like seconds or milliseconds; an empty text if they do
+    not.
+
+    >>> import sash
+    >>> q = sash.Query(time="t", window=sash.tumbling("1 hour"), select={"n": sash.count()})
+    >>> suspect(q, pa.int64(), 5, 10), suspect(q, pa.int64(), 1_770_000_000, 1_770_086_400)[:46]
+    ('', "the times in column 't' look like seconds sinc")
+    """
+    if not pa.types.is_integer(given):
+        return ""
+    for name, (unit, factor) in _UNITS.items():
+        if _FROM * factor <= least <= greatest < _TO * factor and lasts_seconds(query):
+            return (
+                f"the times in column {query.time!r} look like {name} since 1970, and sash reads "
+                f"whole numbers as microseconds: make them timestamps first (Arrow: "
+                f"cast(pyarrow.timestamp({unit!r})), pandas: to_datetime(…, unit={unit!r}), "
+                f"Polars: from_epoch(…, time_unit={unit!r})); or, if they are microseconds, cast "
+                "them to timestamp('us')"
+            )
+    return ""
+
+
+def warn_of_whole(query: Query, table: pa.Table) -> None:
+    """Warn if the times of a table, or of a stream's first batch, look like seconds or
+    milliseconds."""
+    column = table.column(query.time) if query.time in table.column_names else pa.nulls(0)
+    if not pa.types.is_integer(column.type) or len(column) == column.null_count:
+        return
+    first = column[0].as_py()
+    if first is not None and not suspect(query, column.type, first, first):
+        return  # without a pass over the column
+    ends = pc.min_max(column).as_py()
+    if text := suspect(query, column.type, ends["min"], ends["max"]):
+        warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
