@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,50 @@ def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
 def test_a_sound_job_passes(folder: Path) -> None:
     assert list(prepare("job.toml").queries) == ["counts"]
     assert list(prepare("job.toml", local=True).queries) == ["counts"]
+
+
+KAFKA = {"subscribePattern": "a.*", "kafka.bootstrap.servers": "h:1", "kafka.ssl.key": "x"}
+IGNORED = "and Spark ignores options that it does not know"
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "notes"),
+    [
+        ('format = "kafka"', KAFKA, []),
+        ('format = "Kafka"', {n.upper(): v for n, v in KAFKA.items()}, []),
+        ('format = "rate"', {"rowsPerSecond": 3}, []),
+        ('format = "delta"\npath = "in"', {"ignoreChanges": True}, []),
+        ('format = "org.own.Source"', {"anything": "x"}, []),
+        ('format = "mine"', {"x": 1}, ["'mine' is none of Spark's own, so a package must bring"]),
+        ('path = "in"', {"MAXFILESPERTRIGGER": 1, "fs.s3a.endpoint": "x"}, []),
+        ('path = "in"', {"zzz": 1}, [f"sash knows no such option of parquet, {IGNORED}"]),
+    ],
+)
+def test_sound_sources_pass(
+    source: str, options: dict[str, Any], notes: list[str], folder: Path
+) -> None:
+    said = ", ".join(f"{json.dumps(n)} = {json.dumps(v)}" for n, v in options.items())
+    text = JOB.replace('path = "in"', f"{source}\noptions = {{ {said} }}")
+    if "format" in source:
+        text = text.replace('"ts"', '"timestamp"').replace("queries:query", "queries:stamped")
+    (folder / "job.toml").write_text(text)
+    (folder / "queries.py").write_text(
+        (folder / "queries.py").read_text() + "\nimport dataclasses\n"
+        "select = {'n': sash.count()}\n"
+        "stamped = dataclasses.replace(query, time='timestamp', by=[], select=select)\n"
+    )
+    found = [note for note in prepare("job.toml").notes if not note.startswith("the columns")]
+    assert len(found) == len(notes)
+    for note, says in zip(found, notes, strict=True):
+        assert says in note
+
+
+def test_whole_numbers_as_times_have_a_note(folder: Path) -> None:
+    table = pq.read_table(folder / "in")
+    pq.write_table(table.set_column(0, "ts", table["ts"].cast(pa.int64())), folder / "n.parquet")
+    (folder / "job.toml").write_text(JOB.replace('"in"', '"n.parquet"'))
+    (note,) = prepare("job.toml", local=True).notes
+    assert note == (
+        "source.time: column 'ts' has whole numbers, which sash reads as microseconds since 1970; "
+        "seconds or milliseconds must become timestamps first"
+    )

@@ -26,6 +26,7 @@ from ..query.signatures import Mode
 from ..tables.arrow import filtered, no_rows
 from ..windows import Driven
 from .errors import JobError, Problem
+from .formats import check_options_on_spark
 from .job import Job, is_remote, load
 from .queries import load_queries, sql_problem
 from .source import LOCAL_FORMATS, Files, find
@@ -54,10 +55,16 @@ def prepare(path: str | Path, *, local: bool = False) -> Ready:
     """Read and check a job, for Spark or for this process."""
     job = load(path)
     source = find(job)
+    notes: list[str] = []
     if local:
         _check_local(job, source)
-    elif source.schema is not None:
-        _check_types(job, source.schema)
+        notes += _whole_times(job, source)
+    else:
+        notes += check_options_on_spark(job, source.format)
+        if source.schema is not None:
+            _check_types(job, source.schema)
+        else:
+            notes.append("the columns are not checked: Spark knows them")
     _check_sinks(job)
     queries = load_queries(job)
     problems: list[Problem] = []
@@ -74,7 +81,6 @@ def prepare(path: str | Path, *, local: bool = False) -> Ready:
             problems.append(Problem(job.lines.of(("query", i, key)), f"query {name!r}: {said}"))
     if problems:
         raise JobError(job.file, problems)
-    notes = [] if source.schema is not None else ["the columns are not checked: Spark knows them"]
     return Ready(job, source, queries, tuple(notes))
 
 
@@ -122,6 +128,17 @@ def _check_local(job: Job, source: Files) -> None:
 
     check_options(job, source.format)
     check_types(job, source)
+
+
+def _whole_times(job: Job, source: Files) -> list[str]:
+    """A note about times that are whole numbers."""
+    time = job.tables.source.time
+    if source.schema is None or not pa.types.is_integer(source.schema.field(time).type):
+        return []
+    return [
+        f"source.time: column {time!r} has whole numbers, which sash reads as microseconds since "
+        "1970; seconds or milliseconds must become timestamps first"
+    ]
 
 
 def _check_types(job: Job, schema: pa.Schema) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..query.names import did_you_mean
 from .ddl import read_ddl
+from .formats import check_format, own_columns
 from .job import Job, is_remote
 
 __all__ = ["LOCAL_FORMATS", "Files", "find"]
@@ -24,6 +25,8 @@ _ENDINGS = {
     ".orc": "orc",
     ".avro": "avro",
 }
+#: Formats whose files do not have the types of their columns, or not for a stream of Spark.
+_UNTYPED = ("csv", "json", "xml", "avro")
 LOCAL_FORMATS = ("parquet", "csv", "json")
 _PACKED = (".gz", ".bz2", ".zst")
 
@@ -41,9 +44,12 @@ class Files:
 def find(job: Job) -> Files:
     """Find the source's files and columns; raises an error that names the key."""
     source = job.tables.source
+    check_format(job)
     said = None if source.ddl is None else read_ddl(source.ddl)
     if source.path is None:
         assert source.format is not None
+        said = own_columns(source) if said is None else said
+        _check_time(job, said)
         return Files(source.format.lower(), None, (), said)
     place = job.place(source.path)
     if is_remote(place):
@@ -52,20 +58,26 @@ def find(job: Job) -> Files:
     format_ = _format(job, files)
     if said is None and format_ == "parquet":
         said = _of_parquet(job, files)
-    elif said is None and format_ != "orc":
+    elif said is None and format_ in _UNTYPED:
         raise job.problem(
             f'{format_.upper()} files do not tell the types of their columns: add schema = "…" to '
             '[source], such as schema = "ts timestamp, origin string, delay double"',
             "source",
         )
-    if said is not None and source.time not in said.names:
+    _check_time(job, said)
+    return Files(format_, place, tuple(files), said)
+
+
+def _check_time(job: Job, columns: pa.Schema | None) -> None:
+    """Refuse a time column that the source does not have."""
+    time = job.tables.source.time
+    if columns is not None and time not in columns.names:
         raise job.problem(
-            f"source.time: there is no column {source.time!r}; the source has: "
-            f"{', '.join(said.names)}{did_you_mean(source.time, said.names)}",
+            f"source.time: there is no column {time!r}; the source has: "
+            f"{', '.join(columns.names)}{did_you_mean(time, columns.names)}",
             "source",
             "time",
         )
-    return Files(format_, place, tuple(files), said)
 
 
 def _listed(job: Job, place: str) -> list[Path]:
