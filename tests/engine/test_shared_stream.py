@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import threading
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, product
 from operator import add
@@ -690,3 +691,29 @@ def test_what_cannot_be_combined_is_left_to_trees(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Pyramid, "answers", sometimes)
     test_all_windows_together("disorder", "final")
     assert len(failed) > 3
+
+
+@pytest.mark.parametrize("made_of", ["queries", "statements"])
+def test_what_a_stream_says_of_itself_waits_for_its_turn(made_of: str) -> None:
+    """Another thread may be in the middle of a push, or adding a query."""
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+    other: Any = sash.sql("SELECT count(*) AS n FROM e GROUP BY window(t, '7 microseconds')")
+    s: Any = sash.share({"a": q, "b": q if made_of == "queries" else other}).stream(lateness=5)
+    s.push([{"t": 12}, {"t": 30}, {"t": 1}])
+    reads = {
+        "counts": lambda: s.counts,
+        "time": lambda: s.time,
+        "watermark": lambda: s.watermark,
+        "delays": lambda: s.delays,
+        "late": lambda: s.late.num_rows,
+        "state": s.state_size,
+    }
+    for name, read in reads.items():
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda read=read, found=found: found.append(read()))
+        with s._turns.between():
+            thread.start()
+            thread.join(0.2)
+            assert not found, f"{name} does not wait"
+        thread.join(10)
+        assert found == [read()]

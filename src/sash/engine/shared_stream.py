@@ -145,28 +145,32 @@ class SharedStream:
     @property
     def time(self) -> int | None:
         """Stream time, in microseconds: the largest event time so far, over all queries."""
-        return max((t for m in self._members if (t := m.stream.time) is not None), default=None)
+        with self._turns.between():
+            return max((t for m in self._members if (t := m.stream.time) is not None), default=None)
 
     @property
     def watermark(self) -> int | None:
         """Windows of all queries that end by this time, in microseconds, are closed.  If conditions
         leave some queries behind, this is the earliest watermark of all queries."""
-        each = [member.stream.watermark for member in self._members]
+        with self._turns.between():
+            each = [member.stream.watermark for member in self._members]
         return None if None in each else min(t for t in each if t is not None)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         """The counts of each query; see `Stream.counts`."""
         made: dict[str, dict[str, int]] = {}
-        for member in self._members:
-            made |= member.counts()
-        return {name: made[name] for name in self._queries}
+        with self._turns.between():
+            for member in self._members:
+                made |= member.counts()
+            return {name: made[name] for name in self._queries}
 
     @property
     def delays(self) -> dict[str, list[int]]:
         """A histogram of how late the rows of each query came; see `Stream.delays`."""
-        each = {name: m.stream.delays for m in self._members for name in m.names}
-        return {name: each[name] for name in self._queries}
+        with self._turns.between():
+            each = {name: m.stream.delays for m in self._members for name in m.names}
+            return {name: each[name] for name in self._queries}
 
     @property
     def late(self) -> pa.Table:

@@ -260,7 +260,8 @@ class SharedSqlStream:
     @property
     def late(self) -> pa.Table:
         """Rows that missed windows or that the stream could not use, like `SharedStream.late`."""
-        return _together([m.late(m.stream.late) for m in self._members])
+        with self._turns.between():
+            return _together([m.late(m.stream.late) for m in self._members])
 
     @in_turn
     def take_late(self) -> pa.Table:
@@ -274,7 +275,8 @@ class SharedSqlStream:
     @property
     def late_dropped(self) -> int:
         """The number of late rows that the stream dropped unread."""
-        return sum(m.stream.late_dropped for m in self._members)
+        with self._turns.between():
+            return sum(m.stream.late_dropped for m in self._members)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -310,19 +312,22 @@ class SharedSqlStream:
 
     def _by_name(self, what: str) -> dict[str, Any]:
         each: dict[str, Any] = {}
-        for member in self._members:
-            each |= member.by_name(getattr(member.stream, what))
+        with self._turns.between():
+            for member in self._members:
+                each |= member.by_name(getattr(member.stream, what))
         return {name: each[name] for name in self._given}
 
     @property
     def time(self) -> int | None:
         """Stream time, in microseconds: the largest event time so far, over all statements."""
-        return max((t for m in self._members if (t := m.stream.time) is not None), default=None)
+        with self._turns.between():
+            return max((t for m in self._members if (t := m.stream.time) is not None), default=None)
 
     @property
     def watermark(self) -> int | None:
         """The watermark: all windows that end by this time, in microseconds, are closed."""
-        each = [m.stream.watermark for m in self._members]
+        with self._turns.between():
+            each = [m.stream.watermark for m in self._members]
         return None if None in each else min(each)
 
     @in_turn
@@ -338,6 +343,7 @@ class SharedSqlStream:
                 return found
         raise KeyError(f"there is no statement {name!r} here; there are: {', '.join(self.queries)}")
 
+    @in_turn
     def state_size(self) -> dict[str, int]:
         """The size of the state, like `SharedStream.state_size`."""
         each = [m.stream.state_size() for m in self._members]
