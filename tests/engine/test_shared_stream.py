@@ -693,6 +693,23 @@ def test_what_cannot_be_combined_is_left_to_trees(monkeypatch: pytest.MonkeyPatc
     assert len(failed) > 3
 
 
+@pytest.mark.parametrize(
+    "empty", [[], pandas.DataFrame(), pandas.DataFrame(columns=["t", "k"])], ids=repr
+)
+def test_the_first_batch_may_be_empty_and_have_no_types(empty: Any) -> None:
+    n = {"n": sash.count()}
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=n)
+    each = sash.Query(time="t", by=["k"], window=sash.rows(2), select=n)
+    s = sash.share({"q": q, "each": each}).stream()
+    found = s.push(empty)
+    assert {name: len(table) for name, table in found.items()} == {"q": 0, "each": 0}
+    assert all(type(table) is type(empty) or empty == [] for table in found.values())
+    s.push(pandas.DataFrame({"t": [1, 2], "k": ["a", "a"]}))
+    assert [len(table) for table in s.close().values()] == [1, 1]
+    with pytest.raises(KeyError, match="query 'q' reads column 'k', which is not there"):
+        sash.share({"q": q, "each": each}).stream().push(pandas.DataFrame(columns=["t"]))
+
+
 @pytest.mark.parametrize("made_of", ["queries", "statements"])
 def test_what_a_stream_says_of_itself_waits_for_its_turn(made_of: str) -> None:
     """Another thread may be in the middle of a push, or adding a query."""

@@ -6,10 +6,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import pandas
+import polars
 import pyarrow as pa
 import pytest
 
 import sash
+from sash.sql.stream import with_known
 from sash.testing.queries import rows_of
 from sash.testing.streams import stream
 
@@ -213,3 +216,88 @@ def test_a_stream_tells_how_far_it_is() -> None:
     assert made.state_size()["keys"] == 1
     made.push({"ts": 4})
     assert made.late["ts"].to_pylist() == [4]
+
+
+FRAME = pandas.DataFrame({"t": [1, 6_000_000], "k": ["a", "a"], "i": [1, 2], "n": [1, 2]})
+FRAME["x"] = [0.5, 1.5]
+MORE = sash.Query(time="t", window=sash.rows(2), select={"many": sash.count()})
+
+
+def streams(text: str) -> dict[str, Any]:
+    """A statement by itself, beside one that computes the same, and beside queries."""
+    one, alike = sash.sql(text), sash.sql(text.replace("count(*)", "1 * count(*)"))
+    both = sash.share({"a": one, "b": alike})
+    return {"alone": one, "beside": both, "mixed": sash.share({"a": one, "q": MORE})}
+
+
+def first_of(found: Any) -> Any:
+    """The rows of the first statement."""
+    return found["a"] if isinstance(found, dict) else found
+
+
+@pytest.mark.parametrize("how", ["alone", "beside", "mixed"])
+@pytest.mark.parametrize("text", [SLIDING, SESSION, TRAILING])
+def test_a_restored_stream_gives_the_kind_that_was_pushed(text: str, how: str) -> None:
+    made = streams(text)[how]
+    for given in (FRAME, polars.from_pandas(FRAME), pa.table(FRAME), pa.table(FRAME).to_pylist()):
+        s = made.stream(lateness="1 minute")
+        s.push(given)
+        again = type(s).from_bytes(s.to_bytes(), made)
+        twice = type(s).from_bytes(again.to_bytes(), made)
+        expected = first_of(s.close())
+        assert type(expected) is type(given) or isinstance(given, list)
+        for restored in (again, twice):
+            found = first_of(restored.close())
+            assert type(found) is type(expected)
+            assert bag([found]) == bag([expected]) != []
+
+
+def test_a_stored_stream_gives_the_kind_that_was_pushed() -> None:
+    statement, store = sash.sql(SLIDING), sash.stores.memory()
+    s = statement.stream(store=store, name="s", lateness="1 minute")
+    s.push(FRAME)
+    s.sync()
+    s.release()
+    s = statement.stream(store=store, name="s", lateness="1 minute")
+    assert isinstance(s.close(), pandas.DataFrame)
+
+
+def test_bytes_from_before_the_kind_was_in_them() -> None:
+    statement = sash.sql(SLIDING)
+    s = statement.stream()
+    s.push(FRAME)
+    old = with_known(s._intake.known, s._stream.to_bytes())
+    again = sash.SqlStream.from_bytes(old, statement)
+    assert isinstance(again.push(FRAME), pandas.DataFrame)
+
+
+EMPTY: dict[str, Any] = {
+    "no events": [],
+    "no columns": pandas.DataFrame(),
+    "pandas": pandas.DataFrame(columns=[*FRAME.columns]),
+    "polars": polars.DataFrame({name: [] for name in FRAME.columns}),
+    "arrow": pa.table({name: pa.nulls(0) for name in FRAME.columns}),
+}
+
+
+@pytest.mark.parametrize("how", ["alone", "beside", "mixed"])
+@pytest.mark.parametrize("text", [SLIDING, SESSION, TRAILING])
+@pytest.mark.parametrize("empty", list(EMPTY))
+def test_the_first_batches_may_be_empty_and_have_no_types(empty: str, text: str, how: str) -> None:
+    given, made = EMPTY[empty], streams(text)[how]
+    s, plain = made.stream(lateness="1 minute"), made.stream(lateness="1 minute")
+    for _ in range(2):
+        found = first_of(s.push(given))
+        assert len(found) == 0
+        assert type(found) is type(given) or isinstance(given, list)
+    s.push(FRAME)
+    plain.push(FRAME)
+    assert bag([first_of(s.close())]) == bag([first_of(plain.close())]) != []
+
+
+@pytest.mark.parametrize("how", ["alone", "beside", "mixed"])
+def test_an_empty_batch_without_a_column_is_refused(how: str) -> None:
+    s = streams(SLIDING)[how].stream()
+    with pytest.raises(sash.SqlError, match="column i is not there"):
+        s.push(EMPTY["pandas"].drop(columns="i"))
+    s.push(FRAME)

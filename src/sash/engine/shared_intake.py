@@ -12,7 +12,7 @@ from ..query.names import check_column
 from ..query.plan import make_plan
 from ..query.query import Query
 from ..tables.arrow import as_arrow, filtered
-from ..tables.intake import given_table
+from ..tables.intake import given_table, lacks_types
 from .failures import for_query
 
 __all__ = ["check_fits", "read_once"]
@@ -39,9 +39,11 @@ def check_fits(
             if name not in new:
                 continue
             table, _ = given_table(given, query, schema, {})
+        if name in new and not len(table.schema):
+            continue
         for column in query.columns:
             check_column(column, table.column_names, reader=f"query {name!r}", what="the batch")
-        if name in new:
+        if name in new and not lacks_types(table, query):
             with for_query(name):
                 make_plan(query, table.schema)
                 if query.where is not None:

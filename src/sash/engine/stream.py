@@ -26,7 +26,7 @@ from ..query.types import value_type
 from ..stores.contract import Store
 from ..stores.journal import Journal
 from ..tables.arrow import kind_of, plain_type
-from ..tables.intake import chosen, given_table, known_names, with_names
+from ..tables.intake import chosen, given_table, known_names, lacks_types, with_names
 from ..tables.whole_times import warn_of_whole
 from ..windows import Driven, Merging, Ticked, Trailing, duration, duration_text
 from ..windows.contract import LATEST
@@ -265,13 +265,12 @@ class Stream(ABC):
         check_names(table.column_names, self._late.added)
         whole = table.schema
         if self._plan is None and not len(whole):
+            self._kind = kind_of(batch)
             return None
         if self._plan is None and not table.num_rows:
             for name in self._query.columns:
                 check_column(name, whole.names, what="the batch")
-            driven = isinstance(self._query.window, Driven)  # whose rows keep all columns
-            read = whole.names if driven else self._query.columns
-            if any(pa.types.is_null(whole.field(name).type) for name in read):
+            if lacks_types(table, self._query):
                 self._kind = kind_of(batch)
                 return None
         if self._query.where is not None:

@@ -36,15 +36,27 @@ class Intake:
     known: pa.Schema | None = None  # the columns that the queries read, after the first batch
     place: Place = "Query.stream"
 
-    def taken(self, batch: Any) -> Prepared | None:
-        """The batch as a table for the queries; None if the first batches have no columns."""
+    def taken(self, batch: Any) -> Prepared | list[Any]:
+        """The batch as a table for the queries; no events if the first batches have no rows, and no
+        columns or types."""
         table, reasons = given_table(batch, self._reading(), self.known, {})
         if self.known is None:
-            if not len(table.schema):
-                return None
+            if not len(table.schema) or self._untyped(table):
+                return []
             self.learn(table.schema)
         ready, failed = self.computed(table)
         return Prepared(ready, failed | reasons)
+
+    def _untyped(self, table: pa.Table) -> bool:
+        """True if a batch has no rows, and a column that the statements read has no type."""
+        if table.num_rows:
+            return False
+        read: set[int] = set()
+        for planned, _ in self.statements:
+            read |= set(columns_read(planned, table.column_names).values())
+            if planned.stars:
+                read |= set(range(table.num_columns))
+        return any(pa.types.is_null(table.schema.field(i).type) for i in read)
 
     def learn(self, schema: pa.Schema) -> pa.Schema:
         """Take the names and types of the columns from the first batch, and tie the statements to

@@ -25,7 +25,6 @@ from ..query.query import Query
 from ..query.shared import Shared
 from ..query.signatures import Mode
 from ..tables.arrow import as_arrow, as_given, kind_of
-from ..tables.intake import Prepared
 from ..windows import Driven
 from .intake import Intake
 from .statement import Statement
@@ -215,18 +214,14 @@ class SharedSqlStream:
         self._kind = kind
         taken = self._taken(batch)
 
-        def insert(number: int, member: _Member) -> Any:
-            ready = taken[number]
-            return member.stream.push(batch if ready is None else ready)
+        return self._all(lambda number, member: member.stream.push(taken[number]))
 
-        return self._all(insert)
-
-    def _taken(self, batch: Any) -> list[Prepared | None]:
+    def _taken(self, batch: Any) -> list[Any]:
         """The batch as each member reads it; an error here changes no member."""
         intakes = [m.intake for m in self._members]
         before = [None if intake is None else intake.known for intake in intakes]
         try:
-            return [None if intake is None else intake.taken(batch) for intake in intakes]
+            return [batch if intake is None else intake.taken(batch) for intake in intakes]
         except BaseException:
             for intake, known in zip(intakes, before, strict=True):
                 if intake is not None:
@@ -357,7 +352,7 @@ class SharedSqlStream:
         for member in self._members:
             known = None if member.intake is None else member.intake.known
             blobs.append(with_known(known, member.stream.to_bytes()))
-        return seal((_KIND,), joined(blobs))
+        return seal((_KIND, self._kind), joined(blobs))
 
     @classmethod
     def from_bytes(
@@ -365,9 +360,9 @@ class SharedSqlStream:
     ) -> SharedSqlStream:
         """Restore a stream from the bytes of `to_bytes` and the same statements."""
         check_bytes(data)
-        said, body = open_bytes(bytes(data))
-        if said != [_KIND]:
-            raise ValueError(f"these bytes hold a {said[0]}, and this release reads a {_KIND}")
+        (said, *kind), body = open_bytes(bytes(data))
+        if said != _KIND:
+            raise ValueError(f"these bytes hold a {said}, and this release reads a {_KIND}")
         head, *blobs = parts(body)
         texts = {n: _text(given) for n, given in shared.given.items()}
         if json.loads(head) != texts:
@@ -376,9 +371,10 @@ class SharedSqlStream:
                 "statements as they were"
             )
         made = cls(shared)
+        made._kind = "".join(kind)
         made._members = []
         for names, blob in zip(grouped(shared.given), blobs, strict=True):
-            known, rest = known_of(blob)
+            known, _, rest = known_of(blob)
             some = {name: shared.given[name] for name in names}
             made._members.append(_restored(some, known, blob, rest, trust))
         return made

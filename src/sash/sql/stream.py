@@ -21,7 +21,6 @@ from ..kernels.outside import level_outside
 from ..query.signatures import Mode
 from ..stores.contract import Store
 from ..tables.arrow import as_arrow, as_given, kind_of
-from ..tables.intake import Prepared
 from .intake import Intake
 from .planned import Planned
 from .tabled import prepared, projected
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["SqlStream", "emitted_rows", "known_of", "with_known", "without"]
 
 _LENGTH = struct.Struct("<q")
+#: The metadata field of a schema that keeps, for snapshots, the library of the last batch's table.
+_KIND = b"sash kind"
 
 
 class SqlStream:
@@ -51,6 +52,8 @@ class SqlStream:
     >>> stream.push([{"ts": 1, "x": 3}, {"ts": 6, "x": 4}]).to_pylist()
     [{'m': 3}]
     """
+
+    _kind = ""  # the library of the last batch's table
 
     def __init__(
         self,
@@ -96,11 +99,7 @@ class SqlStream:
         kind = kind_of(batch)
         if kind == "builtins" and self._intake.takes_events():
             return self._emitted(self._stream.push(batch), kind)
-        return self._push(batch, self._intake.taken(batch), kind)
-
-    def _push(self, batch: Any, taken: Prepared | None, kind: str) -> Any:
-        """Insert a batch that the intake has prepared."""
-        return self._emitted(self._stream.push(batch if taken is None else taken), kind)
+        return self._emitted(self._stream.push(self._intake.taken(batch)), kind)
 
     def advance(self, watermark: Any) -> Any:
         """Close all windows that end by a time, like `Stream.advance`."""
@@ -175,7 +174,7 @@ class SqlStream:
         """Make the stream durable up to here, if it has a store, like `Stream.sync`."""
         known = self._intake.known
         head = "" if known is None else b64encode(known.serialize().to_pybytes()).decode()
-        self._stream._beside = json.dumps({"zone": self._zone, "known": head})
+        self._stream._beside = json.dumps({"zone": self._zone, "known": head, "kind": self._kind})
         self._stream.sync()
 
     def _remember(self, beside: str) -> None:
@@ -190,6 +189,7 @@ class SqlStream:
         if kept["known"]:
             known = pa.ipc.read_schema(pa.py_buffer(b64decode(kept["known"])))
             self._intake.known = known
+        self._kind = kept.get("kind", "")
 
     def release(self) -> None:
         """Let another process open the stream in its store, like `Stream.release`."""
@@ -201,12 +201,12 @@ class SqlStream:
 
     def to_bytes(self) -> bytes:
         """The whole stream as bytes, for `from_bytes`."""
-        return with_known(self._intake.known, self._stream.to_bytes())
+        return with_known(self._intake.known, self._stream.to_bytes(), self._kind)
 
     @classmethod
     def from_bytes(cls, data: bytes, statement: Statement, trust: Sequence[str] = ()) -> SqlStream:
         """Restore a stream from the bytes of `to_bytes` and the same statement."""
-        known, rest = known_of(data)
+        known, kind_said, rest = known_of(data)
         made = object.__new__(cls)
         made._planned, made._zone = statement._planned, statement._zone
         kind = oracle.OracleStream if oracle.asked_for() else Stream
@@ -214,13 +214,14 @@ class SqlStream:
         made._stream = kind._for(query).from_bytes(rest, query, trust)
         made._mode = made._stream._mode
         made._intake = Intake([(made._planned, made._zone)], made._mode, made._stream._early, known)
+        made._kind = kind_said
         return made
 
     def _emitted(self, found: pa.Table, kind: str) -> Any:
+        self._kind = kind or self._kind
         if not found.num_columns:
-            return as_given(found, kind)
+            return as_given(found, self._kind)
         made = emitted_rows(self._planned, found, self._zone, self._mode)
-        self._kind = kind or getattr(self, "_kind", "")
         return as_given(made, self._kind)
 
     def _shown(self, late: pa.Table) -> pa.Table:
@@ -255,17 +256,23 @@ def emitted_rows(planned: Planned, found: pa.Table, zone: str | None, mode: Mode
     return made
 
 
-def with_known(known: pa.Schema | None, data: bytes) -> bytes:
-    """Put the stream's known columns before its bytes."""
-    head = b"" if known is None else known.serialize().to_pybytes()
+def with_known(known: pa.Schema | None, data: bytes, kind: str = "") -> bytes:
+    """Put the stream's known columns, and the library of its last batch, before its bytes."""
+    head = b""
+    if known is not None:
+        named = known.with_metadata({**(known.metadata or {}), _KIND: kind.encode()})
+        head = named.serialize().to_pybytes()
     return _LENGTH.pack(len(head)) + head + data
 
 
-def known_of(data: bytes) -> tuple[pa.Schema | None, bytes]:
+def known_of(data: bytes) -> tuple[pa.Schema | None, str, bytes]:
     """Take apart the bytes of `with_known`."""
     (length,) = _LENGTH.unpack_from(data)
     start = _LENGTH.size
     rest = data[start + length :]
     if not length:
-        return None, rest
-    return pa.ipc.read_schema(pa.py_buffer(data[start : start + length])), rest
+        return None, "", rest
+    named = pa.ipc.read_schema(pa.py_buffer(data[start : start + length]))
+    kept = dict(named.metadata or {})
+    kind = kept.pop(_KIND, b"").decode()
+    return named.with_metadata(kept or None), kind, rest

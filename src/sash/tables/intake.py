@@ -31,6 +31,7 @@ __all__ = [
     "given_table",
     "is_utf8",
     "known_names",
+    "lacks_types",
     "one_of_type",
     "some_rows",
     "with_names",
@@ -89,6 +90,14 @@ def given_table(
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(len(events), kind))
     return table, reasons
+
+
+def lacks_types(table: pa.Table, query: Query) -> bool:
+    """True if a batch has no rows, and a column that the query reads or keeps has no type."""
+    if table.num_rows:
+        return False
+    read = table.column_names if isinstance(query.window, Driven) else query.columns
+    return any(pa.types.is_null(table.schema.field(name).type) for name in read)
 
 
 def _misspelt(
