@@ -42,6 +42,7 @@ RULES = {
             "sash.testing",
         ),
     ),
+    "__main__.py": Rule(("sash.cli",)),
     "operators/": Rule(("numpy",), inside=("datasketches",)),
     "windows/": Rule(),
     "windows/zones.py": Rule(("numpy",)),

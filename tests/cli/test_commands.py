@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import sash
 from sash.cli.app import app
 from sash.cli.check import prepare
 from sash.cli.launch import _partitions
@@ -104,6 +105,13 @@ def test_help_loads_no_more_than_it_needs() -> None:
     )
     assert "Usage: sash [OPTIONS] COMMAND" in done.stdout
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sash", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"sash {sash.__version__}\n"
 
 
 @pytest.mark.parametrize(
