@@ -114,6 +114,11 @@ class SharedStream:
 
         return member_stream(kind, self._journal, len(self._members), *given, **more)
 
+    def __repr__(self) -> str:
+        from .described import shared_line
+
+        return shared_line(self)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "a stream cannot be pickled; save it with to_bytes(), and restore it with "

@@ -82,6 +82,9 @@ class Stream(ABC):
     [{'window_start': 0, 'window_end': 10, 'n': 2}]
     >>> s.push({"t": 5}).num_rows, s.late["missed_start"].to_pylist()
     (0, [0])
+    >>> s
+    <sash.Stream of tumbling('10 microseconds'), final, lateness 5 microseconds; \
+rows: 5 in, 1 late, 1 out; stream time 17>
     >>> s.close().to_pylist()
     [{'window_start': 10, 'window_end': 20, 'n': 2}]
     """
@@ -129,6 +132,11 @@ class Stream(ABC):
                     f"not {schema!r}"
                 )
             self._set_up(pa.schema([f.with_type(plain_type(f.type)) for f in schema]))
+
+    def __repr__(self) -> str:
+        from .described import stream_line
+
+        return stream_line(self)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
+from ..engine.described import counts_of, line_of, names_text, stream_time, streams_of
 from ..engine.late import ADDED, joined_late
 from ..engine.shared_late import QUERIES, check_no_queries, named
 from ..engine.shared_stream import SharedStream
@@ -192,6 +193,23 @@ class SharedSqlStream:
         for names in grouped(self._given):
             some = {name: self._given[name] for name in names}
             self._members.append(_member(some, schema, more))
+
+    def __repr__(self) -> str:
+        if not vars(self).get("_members"):  # making it failed
+            return object.__repr__(self)
+        counts: dict[str, str] = {}
+        for member in self._members:
+            counts |= counts_of(member.names, member.stream)
+        streams = streams_of(member.stream for member in self._members)
+        return line_of(
+            "sash.SharedSqlStream",
+            names_text(list(self._given)),
+            (streams[0]._mode, streams[0]._lateness),
+            {name: counts[name] for name in self._given},
+            stream_time(streams),
+            closed=streams[0]._closed,
+            broken=self._turns.broken,
+        )
 
     def _settle(self) -> None:
         """Do nothing: members settle by themselves."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..engine import oracle
+from ..engine.described import stream_line
 from ..engine.stream import Stream
 from ..engine.supported import Asked, Place
 from ..kernels.outside import level_outside
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlStream", "emitted_rows", "known_of", "with_known", "without"]
 
+#: A line about a stream has so many characters of its statement.
+_SHOWN = 60
 _LENGTH = struct.Struct("<q")
 #: The metadata field of a schema that keeps, for snapshots, the library of the last batch's table.
 _KIND = b"sash kind"
@@ -92,6 +95,13 @@ class SqlStream:
         )
         if self._stream._beside:
             self._remember(self._stream._beside)
+
+    def __repr__(self) -> str:
+        if "_stream" not in vars(self):  # making it failed
+            return object.__repr__(self)
+        text = " ".join(self._planned.source.text.split())
+        short = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+        return stream_line(self._stream, "sash.SqlStream", repr(short))
 
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event as a dict, or a list of events), and return
