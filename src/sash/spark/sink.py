@@ -76,7 +76,8 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
         sash.spark.latest(spark, "results")
 
     The results of each of several queries (`sash.share`) have their own path, which ends with the
-    query's name: `latest(spark, "results/fast")`.
+    query's name: `latest(spark, "results/fast")`.  They have the columns that the query has by
+    itself, `event_time` among them.
     """
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -96,7 +97,7 @@ def upsert(path: str, *, late: str | None = None) -> Callable[[DataFrame, int], 
                 if late is not None:
                     overwrite(rows, late, batch_id)
             for query in queries:
-                own = _of_query(results, query).drop("event_time")
+                own = _of_query(results, query)
                 overwrite(own, f"{path.rstrip('/')}/{quote(query, safe=' ')}", batch_id)
             if not queries:
                 overwrite(results, path, batch_id)
