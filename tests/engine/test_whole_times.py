@@ -118,5 +118,17 @@ def test_a_warning_as_an_error_leaves_the_stream_as_it_was() -> None:
 
 
 def test_nanoseconds_are_out_of_range_and_the_error_says_what_to_do() -> None:
+    q = query(sash.tumbling("1 hour"))
     with pytest.raises(ValueError, match=r"out of range .* cast nanoseconds to timestamp\('ns'\)"):
-        query(sash.tumbling("1 hour")).run(table(10**9))
+        q.run(table(10**9))
+    s = q.stream()
+    with pytest.warns(RuntimeWarning, match="look like nanoseconds since 1970"):
+        s.push(table(10**9))
+    assert s.counts["late"] == 3
+
+
+def test_one_event_as_the_warning_says() -> None:
+    s = query(sash.tumbling("1 hour")).stream()
+    for i in range(3):
+        s.push({"t": np.datetime64(NOW + i, "s"), "k": "a"})
+    assert s.close()["window_start"].to_pylist()[0].year == 2026

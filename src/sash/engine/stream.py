@@ -284,7 +284,7 @@ rows: 5 in, 1 late, 1 out; stream time 17>
         if self._query.where is not None:
             table, reasons = chosen(table, self._query.where, reasons)
         if self._plan is None:
-            warn_of_whole(self._query, table)
+            warn_of_whole(self._query, table, first=True)
             self._set_up(whole)
         self._kind = kind_of(batch)
         return table, reasons

@@ -1,9 +1,9 @@
 """Times that are whole numbers, which count microseconds since 1970.
 
-A column of seconds or milliseconds since 1970 is as legal, and its windows lie in January 1970.  So
-`suspect` recognises such a column by two signs together: all its numbers would be dates of today as
-seconds or milliseconds, and the query's windows last whole seconds.  Whoever counts seconds on
-purpose has windows of a few thousand microseconds.
+A column of seconds or milliseconds since 1970 is as legal, and its windows lie in January 1970;
+nanoseconds are out of range.  So `suspect` recognises such a column by two signs together: all its
+numbers would be dates of today in that unit, and the query's windows last whole seconds.  Whoever
+counts seconds on purpose has windows of a few thousand microseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ..kernels.outside import level_outside
 from ..query.query import Query
 from ..windows import Aligned, Driven, Merging, Ticked
-from ..windows.contract import UTC, Sized, Span
+from ..windows.contract import LATEST, UTC, Sized, Span
 
 __all__ = ["lasts_seconds", "suspect", "warn_of_whole"]
 
@@ -24,7 +24,7 @@ _SECOND = 1_000_000
 #: From 2001 to 2049, in seconds; in other units, times the factor.  As microseconds these are 25
 #: minutes of the first hour of 1970, or 17 of its days.
 _FROM, _TO = 10**9, 5 * 10**9 // 2
-_UNITS = {"seconds": ("s", 1), "milliseconds": ("ms", 1_000)}
+_UNITS = {"seconds": ("s", 1), "milliseconds": ("ms", 10**3), "nanoseconds": ("ns", 10**9)}
 
 
 def lasts_seconds(query: Query) -> bool:
@@ -58,26 +58,30 @@ def suspect(query: Query, given: pa.DataType, least: int, greatest: int) -> str:
     if not pa.types.is_integer(given):
         return ""
     for name, (unit, factor) in _UNITS.items():
-        if _FROM * factor <= least <= greatest < _TO * factor and lasts_seconds(query):
+        since = _FROM * factor if unit != "ns" else LATEST  # times before it are in range
+        if since <= least <= greatest < _TO * factor and lasts_seconds(query):
             return (
                 f"the times in column {query.time!r} look like {name} since 1970, and sash reads "
                 f"whole numbers as microseconds: make them timestamps first (Arrow: "
                 f"cast(pyarrow.timestamp({unit!r})), pandas: to_datetime(…, unit={unit!r}), "
-                f"Polars: from_epoch(…, time_unit={unit!r})); or, if they are microseconds, cast "
-                "them to timestamp('us')"
+                f"Polars: from_epoch(…, time_unit={unit!r}), for one event: "
+                f"numpy.datetime64(…, {unit!r})); or, if they are microseconds, cast them to "
+                "timestamp('us')"
             )
     return ""
 
 
-def warn_of_whole(query: Query, table: pa.Table) -> None:
-    """Warn if the times of a table, or of a stream's first batch, look like seconds or
-    milliseconds."""
+def warn_of_whole(query: Query, table: pa.Table, *, first: bool = False) -> None:
+    """Warn if the times of a table, or of a stream's `first` batch, look like another unit than
+    microseconds.  Over a table, times beyond the range are an error by themselves."""
     column = table.column(query.time) if query.time in table.column_names else pa.nulls(0)
     if not pa.types.is_integer(column.type) or len(column) == column.null_count:
         return
-    first = column[0].as_py()
-    if first is not None and not suspect(query, column.type, first, first):
+    one = column[0].as_py()
+    if one is not None and not suspect(query, column.type, one, one):
         return  # without a pass over the column
     ends = pc.min_max(column).as_py()
+    if ends["max"] >= LATEST and not first:
+        return
     if text := suspect(query, column.type, ends["min"], ends["max"]):
         warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
