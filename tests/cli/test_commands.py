@@ -107,6 +107,12 @@ def test_help_loads_no_more_than_it_needs() -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
+def test_help_has_a_short_name() -> None:
+    for command in ([], ["check"], ["run"]):
+        assert said(*command, "-h").output == said(*command, "--help").output != ""
+        assert said(*command, "-h").exit_code == 0
+
+
 def test_python_runs_the_package_as_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "sash", "--version"], capture_output=True, text=True, check=True

@@ -445,6 +445,11 @@ def test_what_cannot_be_is_refused() -> None:
         s.push([1, 2])
     with pytest.raises(TypeError, match="a stream takes a table"):
         s.push(7)
+    frame = pd.DataFrame({"t": [1], "x": [2]})
+    with pytest.raises(TypeError, match=r"not Series; if it is an event, push its to_dict\(\)"):
+        s.push(frame.iloc[0])
+    with pytest.raises(TypeError, match=r"not Pandas; if it is an event, push its _asdict\(\)"):
+        s.push(next(frame.itertuples()))
     with pytest.raises(TypeError, match="must hold timestamps"):
         s.push({"t": "noon"})
     with pytest.raises(TypeError, match="nothing but nulls"):

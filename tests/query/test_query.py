@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pandas
 import pyarrow.compute as pc
 import pytest
 
@@ -59,6 +60,17 @@ def test_a_query_keeps_its_own_select() -> None:
             TypeError,
             r"select has <operator max> for 'm', which is no aggregate; use one such as sash.max",
         ),
+        (
+            {"select": {"m": sash.count}},
+            TypeError,
+            r"has the function sash\.count for 'm', which is no aggregate; call it, as in sash\.c",
+        ),
+        (
+            {"window": sash.tumbling},
+            TypeError,
+            r"not the function sash\.tumbling; call it, as in sash\.tumbling\(…\)$",
+        ),
+        ({"where": pandas.Series([True, False])}, TypeError, r"> 0, not a pandas\..*\.Series$"),
         ({"emit": "some"}, ValueError, "emit is 'all' or 'changes', not 'some'"),
         ({"tie": 1}, TypeError, "tie is the name of a column, not 1"),
         ({"where": "x > 0"}, TypeError, r"where is an Arrow expression such as pyarrow.compute."),
@@ -81,6 +93,8 @@ def test_aggregates_say_what_they_are_and_refuse_what_they_cannot_read() -> None
         sash.arg_max("x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="max reads columns by name, and was given 3"):
         sash.max(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"by name, and was given a pandas\.core\.series\.Series$"):
+        sash.max(pandas.Series([1, 2]))
     with pytest.raises(TypeError, match=r"an aggregate needs an operator, .* not 'max'"):
         sash.aggregate("max", "x")
 

@@ -89,7 +89,7 @@ def describe(window: Any, core: BufferCore | ObjectCore) -> tuple[str, str, str,
 def open_bytes(data: bytes) -> tuple[list[str], bytes]:
     """What a window's bytes say of themselves, and the rest; damaged ones are refused."""
     if data[:4] != _MAGIC or len(data) < 12:
-        raise ValueError("these bytes are no window of sash")
+        raise ValueError("these bytes are no window of sash, and no stream")
     version, crc = struct.unpack_from("<HI", data, 4)
     if version != _VERSION:
         raise ValueError(f"these bytes have version {version}; this sash reads {_VERSION}")

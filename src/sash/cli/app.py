@@ -24,6 +24,7 @@ app = typer.Typer(
     name="sash",
     help="Exact, incremental sliding-window aggregation: run a job file, here or on Spark.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from .names import what_is
+
 __all__ = ["Condition", "condition_text"]
 
 
@@ -67,7 +69,7 @@ class Condition:
         if not isinstance(given, Expression):
             raise TypeError(
                 "where is an Arrow expression such as pyarrow.compute.field('x') > 0, not "
-                f"{given!r}"
+                f"{what_is(given)}"
             )
 
     @cached_property

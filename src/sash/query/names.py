@@ -4,8 +4,10 @@ one."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import FunctionType
+from typing import Any
 
-__all__ = ["check_column", "did_you_mean", "nearest"]
+__all__ = ["check_column", "did_you_mean", "nearest", "to_call", "what_is"]
 
 
 def check_column(
@@ -22,6 +24,34 @@ def check_column(
         raise KeyError(
             f"{reader} reads column {name!r}, which {problem}; {what} has: {have}{meant}"
         )
+
+
+def what_is(given: Any) -> str:
+    """What a wrong argument is, for an error: a column of pandas, say, by its type, as its values
+    take several lines.
+
+    >>> import sash
+    >>> what_is(3), what_is(sash.count)
+    ('3', 'the function sash.count')
+    """
+    if _is_ours(given):
+        return f"the function sash.{given.__name__}"
+    text, kind = repr(given), type(given)
+    return f"a {kind.__module__}.{kind.__name__}" if "\n" in text else text
+
+
+def to_call(given: Any) -> str:
+    """The end of an error about a function of sash that was not called; else empty.
+
+    >>> import sash
+    >>> to_call(sash.count)
+    '; call it, as in sash.count(…)'
+    """
+    return f"; call it, as in sash.{given.__name__}(…)" if _is_ours(given) else ""
+
+
+def _is_ours(given: Any) -> bool:
+    return isinstance(given, FunctionType) and given.__module__.startswith("sash.")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

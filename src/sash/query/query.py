@@ -10,6 +10,7 @@ from ..policies import Policy
 from ..windows import Aligned, Driven, Ruled, Sized, Window
 from .aggregates import Aggregate
 from .conditions import Condition
+from .names import to_call, what_is
 from .resolving import resolved
 from .signatures import ArrowStream, Columns, Emit, Frame, LazyFrame, Mode, SlicingName
 
@@ -88,7 +89,7 @@ class Query:
                 "window is one of sash.sliding(…), sash.tumbling(…), sash.cumulate(…), "
                 "sash.trailing(…), sash.lifetime(), sash.rows(…), sash.session(…), sash.delta(…), "
                 "sash.punctuated(…), sash.window(keep=…, every=…), or a policy of sash.policies, "
-                f"not {self.window!r}"
+                f"not {what_is(self.window)}{to_call(self.window)}"
             )
         if not isinstance(self.by, Iterable):
             raise TypeError(f"by is a list of column names, such as ['k'], not {self.by!r}")
@@ -133,9 +134,12 @@ class Query:
                 raise TypeError(f"a name in select is text, not {name!r}")
             if isinstance(chosen, Aggregate):
                 continue
+            instead = to_call(chosen) or (
+                "; use one such as sash.max('x'), or sash.aggregate(operator, 'x') for an operator "
+                "of your own"
+            )
             raise TypeError(
-                f"select has {chosen!r} for {name!r}, which is no aggregate; use one such as "
-                "sash.max('x'), or sash.aggregate(operator, 'x') for an operator of your own"
+                f"select has {what_is(chosen)} for {name!r}, which is no aggregate{instead}"
             )
         made = {name: resolved(a, self.time, self.window) for name, a in self.select.items()}
         object.__setattr__(self, "select", made)

@@ -87,13 +87,16 @@ def has_places(given: pa.DataType) -> bool:
 def check_time(name: str, given: pa.DataType) -> None:
     """Raise if the values of a column are no times."""
     if not (pa.types.is_timestamp(given) or pa.types.is_integer(given)):
-        how = "pandas: to_datetime, Polars: str.to_datetime, Spark: to_timestamp"
+        how = "pandas: to_datetime, Polars: str.to_datetime, Spark: to_timestamp, Python: "
+        how += "datetime.fromisoformat"
         if pa.types.is_date(given):
-            how = "pandas: to_datetime, Polars: cast(polars.Datetime), Spark: cast('timestamp')"
+            how = "pandas: to_datetime, Polars: cast(polars.Datetime), Spark: cast('timestamp'), "
+            how += "Python: datetime.combine(…, time.min)"
         elif pa.types.is_floating(given):
             how = (
                 "if these are seconds, in pandas: to_datetime(…, unit='s'), Polars: "
-                "(… * 1_000_000).cast(polars.Int64), Spark: cast('timestamp')"
+                "(… * 1_000_000).cast(polars.Int64), Spark: cast('timestamp'), Python: "
+                "datetime.fromtimestamp(…, UTC)"
             )
         raise TypeError(
             f"the time column {name!r} has type {given}; it must hold timestamps, or whole numbers "

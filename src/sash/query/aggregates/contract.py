@@ -11,6 +11,7 @@ from ...operators.contract import Operator
 from ...windows import Sized, Window, duration, lifetime
 from ...windows.durations import check_length, duration_text
 from ..conditions import Condition
+from ..names import what_is
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -56,7 +57,7 @@ class Aggregate:
         for column in self.columns:
             if not isinstance(column, str):
                 raise TypeError(
-                    f"{self.operator.name} reads columns by name, and was given {column!r}"
+                    f"{self.operator.name} reads columns by name, and was given {what_is(column)}"
                 )
         wanted = len(self.operator.skips)
         if len(self.columns) != wanted and (self.columns or not self._counts_rows()):
