@@ -8,13 +8,35 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
 
+#: Rows in the README, and how many are enough here.
+FEWER = {"10_000_000": "20_000", "1_000_000": "1_000"}
+
+
+def test_all_of_it_runs_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block after the other; `front/test_as_printed.py` runs those on Spark, too."""
+    monkeypatch.chdir(tmp_path)
+    names = dict[str, Any]()
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    assert len(blocks) >= 7
+    for block in blocks:
+        if "import sash.spark" in block:
+            continue
+        text = "\n".join(line for line in block.splitlines() if "spark" not in line)
+        for many, fewer in FEWER.items():
+            text = text.replace(many, fewer)
+        exec(text, names)
+    assert len(names["late"].run(names["events"])) == 40
+    names["store"].close()
+
+
 def test_streams() -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
-    (text,) = [block for block in blocks if "stream.push(batch(" in block]
+    (text,) = [block for block in blocks if "def batch(" in block]
     shown = re.findall(r"^# (.*(?:\n# .*)*)$", text, re.M)
     shown = [re.sub(r"\n# ", "\n", part) for part in shown if not part.startswith("nothing")]
     said, names = [], dict[str, Any]()

@@ -24,9 +24,15 @@ MAIN = [sys.executable, "-c", "from sash.cli import main; main()"]
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and in it what the README reads: reports of flights."""
+    """An empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    return tmp_path
+
+
+@pytest.fixture
+def reports(empty: Path) -> Path:
+    """A folder with what the README's job reads: reports of flights."""
     for number in range(3):
         minutes = pd.timedelta_range(f"{number} hours", periods=40, freq="90s")
         made = pd.DataFrame({"departed": pd.Timestamp("2024-05-01", tz="UTC") + minutes})
@@ -34,7 +40,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         made["delay"] = [float(i * 7 % 60) for i in range(40)]
         Path("reports").mkdir(exist_ok=True)
         made.to_parquet(f"reports/{number}.parquet", coerce_timestamps="us")
-    return tmp_path
+    return empty
 
 
 def blocks(kind: str) -> list[str]:
@@ -43,19 +49,14 @@ def blocks(kind: str) -> list[str]:
 
 def test_its_python_runs_in_order(empty: Path) -> None:
     """In a process of its own, which starts Spark."""
-    flights = 'import pandas as pd\nflights = batch = pd.read_parquet("reports")\n'
-    events = (
-        'events = pd.DataFrame({"ts": pd.to_datetime(["2024-05-01"] * 2), "user": ["a", "a"], '
-        '"x": [60, 120]})\n'
-    )
-    Path("lines.py").write_text(flights + events + "\n".join(blocks("python")))
+    Path("lines.py").write_text("\n".join(blocks("python")))
     done = subprocess.run(
         [sys.executable, "lines.py"], capture_output=True, text=True, check=False, timeout=500
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_its_job_runs(empty: Path) -> None:
+def test_its_job_runs(reports: Path) -> None:
     first = blocks("python")[0]
     query = first[: first.index("q.run(flights)")].replace("q = sash.Query", "delays = sash.Query")
     Path("queries.py").write_text(query)
