@@ -387,6 +387,26 @@ def test_nanoseconds_in_order_are_noted(as_table: bool) -> None:
     assert s.close().equals(plain.close())
 
 
+def test_times_of_numpy_from_texts_of_any_length() -> None:
+    texts = ["2026-03-01T10:00", "2026-03-01T10", "2026-03-01T10:00:01", "2026-03-01T10:00:00.5"]
+    rows: list[Any] = [{"t": np.datetime64(text), "x": i} for i, text in enumerate(texts)]
+    rows.append({"t": np.datetime64("NaT"), "x": 9})
+    q = sash.Query(time="t", window=sash.tumbling("1 hour"), select={"all": sash.collect("x")})
+    s, at_once = q.stream(lateness="1 hour"), q.stream(lateness="1 hour")
+    for row in rows[:-1]:
+        s.push(row)
+    assert noted(s) == 3
+    at_once.push(rows)
+    assert at_once.late["reason"].to_pylist() == ["its time is null"]
+    found = s.close()
+    assert found.equals(at_once.close())
+    assert found["all"].to_pylist() == [[0, 1, 3, 2]]
+    with pytest.raises(TypeError, match=r"the time column 't' has type date32.*datetime\.combine"):
+        q.stream().push({"t": np.datetime64("2026-03-01"), "x": 1})
+    with pytest.raises(TypeError, match=r"some times are beyond those of datetime64\[ns\]"):
+        q.stream().push([{"t": np.datetime64(*t), "x": 1} for t in ((0, "ns"), ("3000", "s"))])
+
+
 def test_null_of_pandas_is_null() -> None:
     q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count("x")})
     s = q.stream()

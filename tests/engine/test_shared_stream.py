@@ -694,7 +694,14 @@ def test_what_cannot_be_combined_is_left_to_trees(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "empty", [[], pandas.DataFrame(), pandas.DataFrame(columns=["t", "k"])], ids=repr
+    "empty",
+    [
+        [],
+        pandas.DataFrame(),
+        pandas.DataFrame(columns=["t", "k"]),
+        pandas.DataFrame({"t": [], "k": []}, dtype=float),
+    ],
+    ids=["no events", "no columns", "no types", "floats"],
 )
 def test_the_first_batch_may_be_empty_and_have_no_types(empty: Any) -> None:
     n = {"n": sash.count()}

@@ -275,6 +275,7 @@ EMPTY: dict[str, Any] = {
     "no events": [],
     "no columns": pandas.DataFrame(),
     "pandas": pandas.DataFrame(columns=[*FRAME.columns]),
+    "floats": pandas.DataFrame({name: [] for name in FRAME.columns}, dtype=float),
     "polars": polars.DataFrame({name: [] for name in FRAME.columns}),
     "arrow": pa.table({name: pa.nulls(0) for name in FRAME.columns}),
 }

@@ -55,7 +55,11 @@ FIT: dict[pa.DataType, frozenset[type]] = {
 }
 #: Nanoseconds in a tick of numpy's times.
 _TICKS = {
-    np.dtype(f"M8[{unit}]"): n for unit, n in {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}.items()
+    np.dtype(f"M8[{unit}]"): nanos
+    for unit, nanos in (
+        *(("h", 3_600 * 10**9), ("m", 60 * 10**9), ("s", 10**9)),
+        *(("ms", 10**6), ("us", 1_000), ("ns", 1)),
+    )
 }
 
 

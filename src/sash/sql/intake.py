@@ -48,14 +48,17 @@ class Intake:
         return Prepared(ready, failed | reasons)
 
     def _untyped(self, table: pa.Table) -> bool:
-        """True if a batch has no rows, and a column that the statements read has no type."""
+        """True if a batch has no rows, and a column that the statements read has no type, or the
+        times have the type that pandas gives columns without rows."""
         if table.num_rows:
             return False
         read: set[int] = set()
         for planned, _ in self.statements:
-            read |= set(columns_read(planned, table.column_names).values())
-            if planned.stars:
-                read |= set(range(table.num_columns))
+            found = columns_read(planned, table.column_names)
+            time = found.get(planned.query.time)
+            if time is not None and pa.types.is_floating(table.schema.field(time).type):
+                return True
+            read |= set(range(table.num_columns)) if planned.stars else set(found.values())
         return any(pa.types.is_null(table.schema.field(i).type) for i in read)
 
     def learn(self, schema: pa.Schema) -> pa.Schema:

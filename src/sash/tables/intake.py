@@ -99,11 +99,14 @@ def _as_dict(given: Any) -> str:
 
 
 def lacks_types(table: pa.Table, query: Query) -> bool:
-    """True if a batch has no rows, and a column that the query reads or keeps has no type."""
+    """True if a batch has no rows, and a column that the query reads or keeps has no type, or the
+    times have the type that pandas gives columns without rows."""
     if table.num_rows:
         return False
     read = table.column_names if isinstance(query.window, Driven) else query.columns
-    return any(pa.types.is_null(table.schema.field(name).type) for name in read)
+    return pa.types.is_floating(table.schema.field(query.time).type) or any(
+        pa.types.is_null(table.schema.field(name).type) for name in read
+    )
 
 
 def _misspelt(

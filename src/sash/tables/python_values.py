@@ -1,9 +1,10 @@
-"""Python values as Arrow arrays, where those of pandas need help."""
+"""Python values as Arrow arrays, where those of numpy and pandas need help."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +23,9 @@ def with_nulls(items: list[Any]) -> list[Any]:
 
 def inferred(items: list[Any]) -> pa.Array:
     """Make a column of the type that Arrow infers.  Timestamps of pandas that count nanoseconds
-    keep them, as in a frame; Arrow would drop them."""
+    keep them, as in a frame; Arrow would drop them.  Times of numpy may count in several units."""
+    if set(map(type, items)) <= {np.datetime64, type(None)} and any(x is not None for x in items):
+        return _from_numpy(items)
     made = pa.array(items)
     if not pa.types.is_timestamp(made.type) or made.type.unit != "us":
         return made
@@ -36,3 +39,16 @@ def inferred(items: list[Any]) -> pa.Array:
     except pa.ArrowInvalid:  # another time is beyond those in nanoseconds
         return made
     return nanos.view(pa.timestamp("ns", made.type.tz))
+
+
+def _from_numpy(items: list[Any]) -> pa.Array:
+    """Make a column of numpy's times, in the finest of their units.  numpy takes the unit of a text
+    from its length: "2026-03-01T10:00" is in minutes, which Arrow does not have."""
+    made = np.array([np.datetime64("NaT") if x is None else x for x in items])
+    if len({x.dtype for x in items if x is not None}) > 1:
+        pairs = ((x, finer) for x, finer in zip(items, made, strict=True) if x is not None)
+        if any(finer.astype(x.dtype) != x for x, finer in pairs if not np.isnat(x)):
+            raise pa.ArrowInvalid(f"some times are beyond those of {made.dtype}")
+    if made.dtype in ("M8[h]", "M8[m]"):
+        made = made.astype("M8[s]")
+    return pa.nulls(len(made)) if made.dtype == "M8" else pa.array(made)
