@@ -82,12 +82,13 @@ def test_a_counter_is_legal(window: Any, unit: int) -> None:
     [
         table(1_000_000),
         table(1, first=0),
+        pa.table({"t": [1_000_000_000, 1_500_000_001, 2_000_000_000], "k": [*"aab"]}),
         table(1, first=25 * 10**8),
         pa.table({"t": [0, NOW], "k": ["a", "a"]}),
         pa.table({"t": pa.array([], pa.int64()), "k": pa.array([], pa.string())}),
         table(1).set_column(0, "t", table(1)["t"].cast(pa.timestamp("us"))),
     ],
-    ids=["microseconds", "from 0", "far", "one is", "none", "timestamps"],
+    ids=["microseconds", "from 0", "whole seconds", "far", "one is", "none", "timestamps"],
 )
 def test_other_times_are_not_warned_of(given: pa.Table) -> None:
     with warnings.catch_warnings():

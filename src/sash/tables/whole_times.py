@@ -1,9 +1,10 @@
 """Times that are whole numbers, which count microseconds since 1970.
 
 A column of seconds or milliseconds since 1970 is as legal, and its windows lie in January 1970;
-nanoseconds are out of range.  So `suspect` recognises such a column by two signs together: all its
-numbers would be dates of today in that unit, and the query's windows last whole seconds.  Whoever
-counts seconds on purpose has windows of a few thousand microseconds.
+nanoseconds are out of range.  So `suspect` recognises such a column by three signs together: all
+its numbers would be dates of today in that unit; the query's windows last whole seconds; and the
+numbers do not begin and end at whole seconds themselves, as a counter of microseconds that someone
+made up does.  Whoever counts seconds on purpose has windows of a few thousand microseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SECOND = 1_000_000
 #: From 2001 to 2049, in seconds; in other units, times the factor.  As microseconds these are 25
 #: minutes of the first hour of 1970, or 17 of its days.
 _FROM, _TO = 10**9, 5 * 10**9 // 2
-_UNITS = {"seconds": ("s", 1), "milliseconds": ("ms", 10**3), "nanoseconds": ("ns", 10**9)}
+_UNITS = {"s": ("seconds", 1), "ms": ("milliseconds", 10**3), "ns": ("nanoseconds", 10**9)}
 
 
 def lasts_seconds(query: Query) -> bool:
@@ -55,19 +56,25 @@ def suspect(query: Query, given: pa.DataType, least: int, greatest: int) -> str:
     >>> suspect(q, pa.int64(), 5, 10), suspect(q, pa.int64(), 1_770_000_000, 1_770_086_400)[:46]
     ('', "the times in column 't' look like seconds sinc")
     """
-    if not pa.types.is_integer(given):
+    unit = _unit_of(least, greatest) if pa.types.is_integer(given) else ""
+    if not unit or not lasts_seconds(query):
         return ""
-    for name, (unit, factor) in _UNITS.items():
-        since = _FROM * factor if unit != "ns" else LATEST  # times before it are in range
-        if since <= least <= greatest < _TO * factor and lasts_seconds(query):
-            return (
-                f"the times in column {query.time!r} look like {name} since 1970, and sash reads "
-                f"whole numbers as microseconds: make them timestamps first (Arrow: "
-                f"cast(pyarrow.timestamp({unit!r})), pandas: to_datetime(…, unit={unit!r}), "
-                f"Polars: from_epoch(…, time_unit={unit!r}), for one event: "
-                f"numpy.datetime64(…, {unit!r})); or, if they are microseconds, cast them to "
-                "timestamp('us')"
-            )
+    if least < LATEST if unit == "ns" else least % _SECOND == greatest % _SECOND == 0:
+        return ""
+    return (
+        f"the times in column {query.time!r} look like {_UNITS[unit][0]} since 1970, and sash "
+        "reads whole numbers as microseconds: make them timestamps first (Arrow: "
+        f"cast(pyarrow.timestamp({unit!r})), pandas: to_datetime(…, unit={unit!r}), Polars: "
+        f"from_epoch(…, time_unit={unit!r}), for one event: numpy.datetime64(…, {unit!r})); or, if "
+        "they are microseconds, cast them to timestamp('us')"
+    )
+
+
+def _unit_of(least: int, greatest: int) -> str:
+    """The unit in which times between these two are dates of today; else empty."""
+    for unit, (_, factor) in _UNITS.items():
+        if _FROM * factor <= least <= greatest < _TO * factor:
+            return unit
     return ""
 
 
@@ -78,7 +85,7 @@ def warn_of_whole(query: Query, table: pa.Table, *, first: bool = False) -> None
     if not pa.types.is_integer(column.type) or len(column) == column.null_count:
         return
     one = column[0].as_py()
-    if one is not None and not suspect(query, column.type, one, one):
+    if one is not None and not _unit_of(one, one):
         return  # without a pass over the column
     ends = pc.min_max(column).as_py()
     if ends["max"] >= LATEST and not first:
