@@ -191,6 +191,10 @@ class Pending:
         before = newest if stream_time is None else np.maximum(newest, stream_time)
         return np.repeat(before, counts)
 
+    def whole(self, noted: Noted) -> pa.Table:
+        """Events as a table with the columns of the schema."""
+        return self._columns(noted.part) if isinstance(noted.part, list) else noted.part
+
     def _columns(self, rows: Sequence[_Row]) -> pa.Table:
         columns = zip(zip(*rows, strict=True), self._schema, strict=True)
         made = [pa.array(values, field.type) for values, field in columns]

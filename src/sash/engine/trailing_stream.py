@@ -26,14 +26,13 @@ from ..state.reach import Reach
 from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, as_time, flat, one_array, times_of
+from ..tables.arrow import as_given, as_time, flat, one_array, times_of, with_columns
 from ..tables.intake import one_of_type
 from ..tables.keys import key_codes
 from ..windows import Driven
 from .as_of import check_window
 from .driven import with_nulls
 from .event_stream import Judged, Reached
-from .pending import refuses_no_row
 from .turns import in_turn
 from .waiting_stream import KeepingStream
 
@@ -56,12 +55,11 @@ class TrailingStream(KeepingStream):
 
     def _make_states(self, plan: Plan) -> None:
         self._reach = Reach.of(plan)
-        self._refuses_none = refuses_no_row(plan)
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
         self._revisions: dict[int, int] = {}  # live mode: of rows emitted again, by number
 
     def _cut(self, table: pa.Table) -> Any:
-        if self._mode == "final" and self._refuses_none:
+        if self._mode == "final" and self._sure:
             return None  # rows are cut when the watermark has passed them
         return self._trails.cut(table)
 
@@ -90,7 +88,7 @@ class TrailingStream(KeepingStream):
                 numbers, asked = np.append(before[due], numbers), None
         revisions = [self._revisions.get(n, 0) + 1 if n < first else 0 for n in numbers.tolist()]
         made, failed = self._answer(rows, numbers, judged, watermark, asked)
-        made = made.append_column("revision", pa.array(revisions, pa.int64()))
+        made = with_columns(made, {"revision": pa.array(revisions, pa.int64())})
         pairs = zip(numbers.tolist(), revisions, strict=True)
         self._revisions |= {n: revision for n, revision in pairs if revision}
         for gone in self._waiting.pass_by(new, times, watermark)[1].tolist():
@@ -156,11 +154,13 @@ class TrailingStream(KeepingStream):
         else:
             starts = as_time(start, kind)
         added = {"window_start": starts, "window_end": as_time(end, kind)}
-        at = pa.array(slices)
-        added |= {name: found.values[name].take(at) for name in self._query.select}
-        made = rows.replace_schema_metadata(None)
-        for name, column in added.items():
-            made = made.append_column(name, column)
+        values = {name: found.values[name] for name in self._query.select}
+        if not np.array_equal(slices, np.arange(len(slices))):
+            at = pa.array(slices)
+            values = {name: column.take(at) for name, column in values.items()}
+        made = with_columns(rows, added | values)
+        if not found.failed:
+            return made, {}
         lacking = np.flatnonzero(np.isin(slices, list(found.failed)))
         return made, {i: found.failed[int(slices[i])] for i in lacking.tolist()}
 

@@ -42,15 +42,9 @@ def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Arr
 
 def _as_it_is(column: pa.Array) -> bool:
     """True if equal keys of this column have equal bytes."""
-    t = column.type
-    return (
-        pa.types.is_integer(t)
-        or pa.types.is_string(t)
-        or pa.types.is_large_string(t)
-        or pa.types.is_boolean(t)
-        or pa.types.is_timestamp(t)
-        or pa.types.is_date(t)
-    )
+    types = pa.types
+    plain = (types.is_integer, types.is_string, types.is_large_string, types.is_boolean)
+    return any(test(column.type) for test in (*plain, types.is_timestamp, types.is_date))
 
 
 def _take(given: tuple[pa.Array, Array]) -> pa.Array:
