@@ -86,10 +86,10 @@ SECTIONS = (
             ),
             Part(
                 "A stream that is called often",
-                ("small-pushes",),
+                ("small-pushes", "small-pushes-events"),
                 text="100 keys, windows of an hour every minute, a thousand events a second. A "
-                "question after each event, and events of which each lets windows fall due, have "
-                "no bound.",
+                "question after each event, events of which each lets windows fall due, and events "
+                "that make the windows have no bound.",
             ),
         ),
     ),

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sash
 from sash.kernels import threads as kernel_threads
 from sash.kernels.program import jit_enabled
+from sash.kernels.spans import room
 from sash.query.plan import make_plan
 from sash.state.measures import frames_of
 from sash.tables import threads as threads_module
@@ -39,6 +41,7 @@ WINDOWS: dict[str, Any] = {
     "trailing, delayed": sash.trailing(1, closed="left", delay=2),
     "trailing, without itself": sash.trailing(9, exclude="row"),
     "lifetime": sash.lifetime(),
+    "lifetime, delayed": sash.lifetime(delay=3),
     "rows": sash.rows(3),
     "every second row": sash.rows(5, every=2),
     "session": sash.session(3),
@@ -512,6 +515,48 @@ def test_cuts_cover_all_rows_and_groups() -> None:
 
 
 compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
+
+
+@compiled_only
+@pytest.mark.parametrize(("kind", "new"), [("in time", 0), ("few", 1), ("in order", 1)])
+def test_columns_move_into_arrays_that_the_run_needs_no_longer(
+    monkeypatch: pytest.MonkeyPatch, kind: str, new: int
+) -> None:
+    """The columns and times that were put in order of the keys take the answers and the starts: new
+    arrays have pages that the system must clear first."""
+    made = []
+
+    def noted(count: int, kind: Any) -> Any:
+        made.append((count, np.dtype(kind).itemsize))
+        return room(count, kind)
+
+    for module in ("engine.driven", "state.frame_answers"):
+        monkeypatch.setattr(f"sash.{module}.room", noted)
+    select = {"top": sash.max("x"), "mean": sash.mean("x"), "n_": sash.count()}
+    q = sash.Query(time="t", by=["c"], window=sash.trailing(9), select=select)
+    given = table(kind)
+    before = given.to_pylist()
+    found = q.run(given, threads=2)
+    assert made.count((given.num_rows, 8)) == new
+    rows = found.to_pylist()
+    q.run(given, threads=2)
+    assert given.to_pylist() == before
+    assert found.to_pylist() == rows
+
+
+#: Rows for all events and for some, with times that are read again after the answers and without.
+MOVED = ("trailing", "trailing, delayed", "lifetime, delayed", "rows", "every second row")
+
+
+@compiled_only
+@pytest.mark.parametrize("window", MOVED)
+def test_compiled_kernels_of_rows_that_move(window: str) -> None:
+    """Answers and starts go into arrays of the rows that were put in order of the keys."""
+    some = pc.field("i") >= 0
+    select = {"sum": sash.sum("i"), "top": sash.max("x", where=some), "who": sash.first("s")}
+    q = sash.Query(time="t", by=["c"], window=WINDOWS[window], select=select)
+    for kind in ("in time", "few"):
+        check(q, table(kind))
 
 
 @compiled_only

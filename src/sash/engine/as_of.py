@@ -282,7 +282,7 @@ def _answers(
     for core, group, (_, sources), outputs in zip(cores, plan.groups, columns, kept, strict=True):
         for i in range(len(outputs)):
             named = group if group.over is None else group.alone(i)
-            found = in_order(outputs[i][0], back, threads)
+            found = in_order(outputs[i][0], back, threads, [])
             values |= answers_of(core, named, plan.types, found, len(asked), None, sources)[0]
     return {name: values[name] for name in plan.query.select}
 

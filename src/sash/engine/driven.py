@@ -74,7 +74,9 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
         raise OverflowError(_explained(plan, table, row, error)) from None
     own = ordered.own_times
     assert own is not None
-    start, end = _spans(window, own if frames.fired is None else own[fires], threads)
+    # times that were put in order of the keys belong to this run alone, and are not read again
+    spare = ordered.times if ordered.moves else None
+    start, end = _spans(window, own if frames.fired is None else own[fires], threads, spare)
     if start is None:
         starts = _oldest(found, order, plan.time_type, threads)
     else:
@@ -84,13 +86,20 @@ def driven_results(plan: Plan, table: pa.Table, threads: int = 1) -> pa.Table:
     return pa.table([*table.columns, *added.values()], names=[*table.column_names, *added])
 
 
-def _spans(window: Driven, own: Array, threads: int) -> tuple[Array | None, Array]:
-    """The `window_start` and `window_end` of events at these times, computed in pieces."""
+def _spans(
+    window: Driven, own: Array, threads: int, spare: Array | None
+) -> tuple[Array | None, Array]:
+    """The `window_start` and `window_end` of events at these times, computed in pieces.  A
+    `window_start` that is computed goes into `spare`, if that is as long."""
     none = own[:0]
-    made = [
-        None if a is None else own if a is none else room(len(own), own.dtype)
-        for a in window.spans(none)
-    ]
+    made: list[Array | None] = []
+    for column in window.spans(none):  # the start, then the end
+        if column is None or column is none:
+            made.append(None if column is None else own)
+        elif not made and spare is not None and len(spare) == len(own):
+            made.append(spare)
+        else:
+            made.append(room(len(own), own.dtype))
 
     def fill(piece: tuple[int, int]) -> None:
         some = slice(*piece)

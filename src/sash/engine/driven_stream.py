@@ -22,12 +22,11 @@ from ..state.contract import StepFailed
 from ..state.driven import DrivenState, Fired, Kept
 from ..state.keyed import Keyed
 from ..state.ticks import TickState
-from ..tables.arrow import as_given, as_time, one_array, times_of
+from ..tables.arrow import as_given, as_time, one_array, times_of, with_columns
 from ..windows import Driven, Ticked
 from .driven import with_nulls
 from .event_stream import Judged, Reached
 from .measured import unmeasurable
-from .pending import refuses_no_row
 from .waiting import Waiting
 from .waiting_stream import KeepingStream, WaitingStream
 
@@ -40,8 +39,7 @@ class _Kept(WaitingStream):
     _kept: Kept
 
     def _cut(self, table: pa.Table) -> Any:
-        assert self._plan is not None
-        return self._kept.check_rows(table, operators=not refuses_no_row(self._plan))
+        return self._kept.check_rows(table, operators=not self._sure)
 
     def _unusable(self, given: pa.Table) -> dict[int, str]:
         return unmeasurable(self._query.window, given)
@@ -118,7 +116,6 @@ class DrivenStream(_Kept, KeepingStream):
         made = rows  # if all fire, they are in order
         if len(found.rows) < rows.num_rows:
             made = rows.take(pa.array(found.rows))
-        made = made.replace_schema_metadata(None)
         own = times_of(one_array(made.column(self._query.time)))[0]
         start, end = self._query.window.spans(own)
         kind = self._plan.time_type
@@ -127,9 +124,7 @@ class DrivenStream(_Kept, KeepingStream):
         else:
             starts = as_time(start, kind)
         added = {"window_start": starts, "window_end": as_time(end, kind)}
-        for name, column in (added | {n: found.values[n] for n in self._query.select}).items():
-            made = made.append_column(name, column)
-        return made
+        return with_columns(made, added | {n: found.values[n] for n in self._query.select})
 
 
 class TickStream(_Kept):
@@ -149,7 +144,7 @@ class TickStream(_Kept):
         plan = self._tied(schema)
         self._kept = self._ticks = TickState(plan, stored=self._store is not None)
         self._waiting = Waiting(self._schema, self._query.time)
-        self._plan = plan
+        self._begin(plan)
 
     def _ends(self, times: Array) -> tuple[Array, Array]:
         """A late event misses the first tick after it."""

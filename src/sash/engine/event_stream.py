@@ -21,17 +21,19 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..query.plan import Plan
 from ..state.contract import StepFailed
 from ..state.keyed import Keyed, KeyedTables
 from ..state.portions import Among
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, one_array, times_of
+from ..tables.arrow import as_given, kind_of, one_array, times_of
 from ..tables.intake import bad_rows, conform, some_rows
 from .as_of import check_window
 from .delays import delay_counts, no_delays
 from .failures import CombineFailed, key_text
 from .late import Late, refused_times
 from .lifecycle import Progress, latest
+from .pending import Pending, refuses_no_row
 from .stream import Stream
 from .turns import in_turn
 
@@ -80,8 +82,16 @@ class EventStream(Stream, ABC):
     """A stream whose windows events make."""
 
     _keyed: KeyedTables | None = None
+    _sure = False  # True if no row of the query's types makes the query fail
+    _reader: Pending | None = None  # of batches that need no conversion
     _follows = True  # True if the watermark follows stream time; else the caller moves it
     _behind: int | None = None  # how far the caller keeps the watermark behind stream time
+
+    def _begin(self, plan: Plan) -> None:
+        """Use a plan, for which the state is made."""
+        self._plan, self._sure = plan, refuses_no_row(plan)
+        if self._sure and self._store is None:
+            self._reader = Pending.of(plan, self._schema, only_time=False)
 
     @abstractmethod
     def _cut(self, table: pa.Table) -> Any:
@@ -122,6 +132,9 @@ class EventStream(Stream, ABC):
         """A description of a partial's words, for each group of aggregates."""
 
     def _push(self, batch: Any) -> Any:
+        judged = self._judged_at_once(batch)
+        if judged is not None:
+            return self._entered(batch, judged)
         taken = self._taken(batch)
         if taken is None:
             return as_given(pa.table({}), self._kind)
@@ -134,6 +147,41 @@ class EventStream(Stream, ABC):
             self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(found.failed)
         return found.made
+
+    def _judged_at_once(self, batch: Any) -> Judged | None:
+        """A batch that needs no conversion, and of which each row counts, without the fixed price
+        of `_judge`; None for any other batch."""
+        if self._reader is None:
+            return None
+        noted = self._reader.read(batch)
+        if noted is None:
+            return None
+        new = self._reader.whole(noted)
+        times = times_of(one_array(new.column(self._query.time)))[0]
+        closed = [] if self._progress.watermark is None else self._closed_for(new, times)
+        if self._unusable(new) or any(missed.any() for missed, _ in closed):
+            return None
+        try:
+            cut = self._cut(new)
+        except Exception:  # `_judge` finds the rows that cannot be used
+            return None
+        return Judged(times, Late.none(), np.arange(len(times)), new, cut)
+
+    def _entered(self, batch: Any, judged: Judged) -> Any:
+        """Insert a batch of which each row counts, and return the rows that are due."""
+        self._check_open()
+        self._kind = kind_of(batch)
+        at, times = self._progress, judged.times
+        delays = delay_counts(times, at.stream_time, [])
+        self._turns.changing = True
+        made, failed = self._step(judged, self._reached(int(times.max()), None, None))
+        at.rows += len(times)
+        at.counted += len(times)
+        self._delays = self._delays + delays
+        if failed:
+            self._turns.changing = False  # the change is complete; a warning may raise
+            warn_of(failed)
+        return made
 
     def _admit(
         self,

@@ -85,7 +85,12 @@ class OracleTrailing(_AllKept, TrailingStream):
         return self._answers(held)[0]
 
     def _answer(
-        self, rows: pa.Table, numbers: Any, new: Judged | None, watermark: int | None
+        self,
+        rows: pa.Table,
+        numbers: Any,
+        new: Judged | None,
+        watermark: int | None,
+        asked: Any = None,
     ) -> tuple[pa.Table, dict[int, str]]:
         from ..testing.queries import answers_by_event, events_of
 

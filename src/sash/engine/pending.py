@@ -228,8 +228,7 @@ class Pending:
         """All noted events, and more events behind them, as one batch."""
         tables = [self._columns(*p) if isinstance(p, tuple) else p for p in self._parts]
         if last is not None:
-            rows = last.part
-            tables.append(self._columns(rows, last.times) if isinstance(rows, list) else rows)
+            tables.append(self.whole(last))
         return pa.concat_tables(tables).combine_chunks()
 
     def came(self, stream_time: int | None, last: Noted | None = None) -> Array:
@@ -238,6 +237,11 @@ class Pending:
         counts, newest = np.array(pushes, dtype=np.int64).reshape(-1, 2).T
         before = newest if stream_time is None else np.maximum(newest, stream_time)
         return np.repeat(before, counts)
+
+    def whole(self, noted: Noted) -> pa.Table:
+        """Events as a table with the columns of the schema."""
+        rows = noted.part
+        return self._columns(rows, noted.times) if isinstance(rows, list) else rows
 
     def _columns(self, rows: Sequence[_Row], times: list[int]) -> pa.Table:
         columns = enumerate(zip(zip(*rows, strict=True), self._schema, strict=True))

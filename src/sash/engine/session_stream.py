@@ -63,7 +63,7 @@ class SessionStream(EventStream):
         assert isinstance(self._query.window, Merging)
         self._window = self._query.window
         self._sessions = SessionState(plan, live=self._mode == "live")
-        self._plan = plan
+        self._begin(plan)
 
     def _cut(self, table: pa.Table) -> Any:
         return self._sessions.cut(table)

@@ -26,14 +26,13 @@ from ..state.reach import Reach
 from ..state.trail_entries import TrailEntries
 from ..state.trailing import Answers, Batch, TrailState
 from ..tables.answers import warn_of
-from ..tables.arrow import as_given, as_time, flat, one_array, times_of
+from ..tables.arrow import as_given, as_time, flat, one_array, times_of, with_columns
 from ..tables.intake import one_of_type
 from ..tables.keys import key_codes
 from ..windows import Driven
 from .as_of import check_window
 from .driven import with_nulls
 from .event_stream import Judged, Reached
-from .pending import refuses_no_row
 from .turns import in_turn
 from .waiting_stream import KeepingStream
 
@@ -56,12 +55,11 @@ class TrailingStream(KeepingStream):
 
     def _make_states(self, plan: Plan) -> None:
         self._reach = Reach.of(plan)
-        self._refuses_none = refuses_no_row(plan)
         self._trails = TrailState(plan) if self._store is None else TrailEntries(plan)
         self._revisions: dict[int, int] = {}  # live mode: of rows emitted again, by number
 
     def _cut(self, table: pa.Table) -> Any:
-        if self._mode == "final" and self._refuses_none:
+        if self._mode == "final" and self._sure:
             return None  # rows are cut when the watermark has passed them
         return self._trails.cut(table)
 
@@ -79,46 +77,52 @@ class TrailingStream(KeepingStream):
 
     def _revised(self, judged: Judged, watermark: int | None) -> tuple[pa.Table, dict[int, str]]:
         """Answer the new rows, and the waiting rows that they change, with their revisions."""
-        new, times = judged.new, judged.when
-        reach, many = self._reach, new.num_rows
-        numbers = self._waiting.arrived + np.arange(many)
-        opened, due = new, np.ones(many, dtype=bool)
-        if many:
-            low, high = int(times.min()) + reach.younger + 1, int(times.max()) + reach.longest
-            held, before = self._waiting.between(low, high)
-            opened = pa.concat_tables([held, new]).combine_chunks()
-            numbers = np.append(before, numbers)
-            when = times_of(one_array(opened.column(self._query.time)))[0]
-            due = self._changed(opened, when, many)
-        rows, numbers = opened.filter(pa.array(due)), numbers[due]
-        first = self._waiting.arrived
+        new, times, first = judged.new, judged.when, self._waiting.arrived
+        rows, numbers, asked = new, first + np.arange(len(times)), judged.cut
+        if len(times):
+            low = int(times.min()) + self._reach.younger + 1
+            held, before = self._waiting.between(low, int(times.max()) + self._reach.longest)
+            due = self._changed(held, new, times) if len(before) else np.zeros(0, dtype=bool)
+            if due.any():
+                rows = pa.concat_tables([held.filter(pa.array(due)), new]).combine_chunks()
+                numbers, asked = np.append(before[due], numbers), None
         revisions = [self._revisions.get(n, 0) + 1 if n < first else 0 for n in numbers.tolist()]
-        made, failed = self._answer(rows, numbers, judged, watermark)
-        made = made.append_column("revision", pa.array(revisions, pa.int64()))
+        made, failed = self._answer(rows, numbers, judged, watermark, asked)
+        made = with_columns(made, {"revision": pa.array(revisions, pa.int64())})
         pairs = zip(numbers.tolist(), revisions, strict=True)
         self._revisions |= {n: revision for n, revision in pairs if revision}
         for gone in self._waiting.pass_by(new, times, watermark)[1].tolist():
             self._revisions.pop(gone, None)
         return made, failed
 
-    def _changed(self, waiting: pa.Table, when: Array, new: int) -> Array:
-        """A mask of the rows to emit: the last `new` rows of `waiting`, and the rows whose windows
-        hold one of these."""
-        columns = [one_array(waiting.column(name)) for name in self._query.by]
-        codes, _ = key_codes(columns, len(when))
-        fresh = np.arange(len(when)) >= len(when) - new
-        order = np.lexsort((when[fresh], codes[fresh]))
-        places = Places(codes[fresh][order], when[fresh][order])
-        low = places.find(codes, when - self._reach.longest)
-        high = places.find(codes, when - self._reach.younger)
-        return fresh | (high > low)
+    def _changed(self, held: pa.Table, new: pa.Table, times: Array) -> Array:
+        """A mask of the waiting rows whose windows hold a new row."""
+        pairs = [(held.column(name), new.column(name)) for name in self._query.by]
+        columns = [pa.concat_arrays([*a.chunks, *b.chunks]) for a, b in pairs]
+        codes, _ = key_codes(columns, held.num_rows + len(times))
+        own, fresh = codes[: held.num_rows], codes[held.num_rows :]
+        order = np.lexsort((times, fresh))
+        places = Places(fresh[order], times[order])
+        when = times_of(one_array(held.column(self._query.time)))[0]
+        low = places.find(own, when - self._reach.longest)
+        found: Array = places.find(own, when - self._reach.younger) > low
+        return found
 
     def _answer(
-        self, rows: pa.Table, numbers: Array, new: Judged | None, watermark: int | None
+        self,
+        rows: pa.Table,
+        numbers: Array,
+        new: Judged | None,
+        watermark: int | None,
+        asked: Batch | None = None,
     ) -> tuple[pa.Table, dict[int, str]]:
         """Insert the rows of `new` (None: `rows` themselves), answer `rows`, whose order of arrival
-        is in `numbers`, and forget what the watermark makes useless."""
-        asked = self._trails.cut(rows) if rows.num_rows else None
+        is in `numbers`, and forget what the watermark makes useless.  `asked` is the cut of `rows`,
+        if it is known."""
+        if not rows.num_rows:
+            asked = None
+        elif asked is None:
+            asked = self._trails.cut(rows)
         batch = asked
         if new is not None:
             batch = new.cut if new.new.num_rows else None
@@ -150,11 +154,13 @@ class TrailingStream(KeepingStream):
         else:
             starts = as_time(start, kind)
         added = {"window_start": starts, "window_end": as_time(end, kind)}
-        at = pa.array(slices)
-        added |= {name: found.values[name].take(at) for name in self._query.select}
-        made = rows.replace_schema_metadata(None)
-        for name, column in added.items():
-            made = made.append_column(name, column)
+        values = {name: found.values[name] for name in self._query.select}
+        if not np.array_equal(slices, np.arange(len(slices))):
+            at = pa.array(slices)
+            values = {name: column.take(at) for name, column in values.items()}
+        made = with_columns(rows, added | values)
+        if not found.failed:
+            return made, {}
         lacking = np.flatnonzero(np.isin(slices, list(found.failed)))
         return made, {i: found.failed[int(slices[i])] for i in lacking.tolist()}
 

@@ -7,7 +7,8 @@
 
 A new run is joined with the runs before it that are at most twice as long, so there are few runs,
 and a row seldom moves to another run.  So the cost of a push depends on its own rows and on the
-rows that the watermark passes, not on how many rows wait.
+rows that the watermark passes, not on how many rows wait.  The rows of the last pushes are not in a
+run yet, so that small pushes make one run together.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from ..tables.arrow import from_ipc, one_array, times_of, to_ipc
 
 __all__ = ["Waiting"]
 
+_PUSHES = 32  # as many make a run
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -37,6 +40,10 @@ class _Part:
     def __len__(self) -> int:
         return len(self.times) - self.begin
 
+    def within(self, low: int, high: int) -> bool:
+        """True if times of the run may lie from `low` to `high`, both included."""
+        return bool(self.times[self.begin] <= high and self.times[-1] >= low)
+
     def rest(self) -> _Part:
         """The run without the rows that have left."""
         return _Part(
@@ -50,16 +57,18 @@ class Waiting:
     def __init__(self, schema: pa.Schema, time: str) -> None:
         self._schema, self._time = schema, time
         self._parts: list[_Part] = []
+        self._last: list[_Part] = []  # the rows of the last pushes, each push in order of time
         self.arrived = 0  # how many rows have come
 
     def __deepcopy__(self, memo: Any) -> Waiting:
         """A copy that shares the runs, which never change."""
         made = Waiting(self._schema, self._time)
         made._parts, made.arrived = list(self._parts), self.arrived
+        made._last = list(self._last)
         return made
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        return sum(map(len, self._parts)) + sum(map(len, self._last))
 
     def pass_by(
         self, table: pa.Table, times: Array, watermark: int | None
@@ -70,9 +79,12 @@ class Waiting:
         numbers = np.arange(self.arrived, self.arrived + len(times))
         self.arrived += len(times)
         over = np.zeros(len(times), bool) if watermark is None else times < watermark
-        if not over.all():
+        if not over.any():
+            self._add(_Part(table, times, numbers))
+            table, numbers = table.slice(0, 0), numbers[:0]
+        elif not over.all():
             table, rest = table.filter(pa.array(over)), table.filter(pa.array(~over))
-            self._add(_in_time([_Part(rest, times[~over], numbers[~over])]))
+            self._add(_Part(rest, times[~over], numbers[~over]))
             numbers = numbers[over]
         if before is None:
             return table.combine_chunks(), numbers
@@ -80,18 +92,28 @@ class Waiting:
         return rows.combine_chunks(), np.append(before.numbers, numbers)
 
     def _add(self, part: _Part) -> None:
-        self._parts.append(part)
+        if len(part):
+            self._last.append(_in_time([part]))
+        if len(self._last) == _PUSHES:
+            self._make_run()
+
+    def _make_run(self) -> None:
+        """Make the rows of the last pushes a run."""
+        if not self._last:
+            return
+        self._parts.append(_in_time(self._last))
+        self._last = []
         while len(self._parts) > 1 and len(self._parts[-2]) <= 2 * len(self._parts[-1]):
             self._parts[-2:] = [_in_time(self._parts[-2:])]
 
     def _take(self, watermark: int | None) -> _Part | None:
         """Remove and return the rows that the watermark has passed, in order of arrival."""
+        if watermark is None or not self._any_within(-(2**62), watermark - 1):
+            return None
         taken: list[_Part] = []
         left: list[_Part] = []
         for part in self._parts:
-            end = part.begin
-            if watermark is not None:
-                end = int(np.searchsorted(part.times, watermark))
+            end = int(np.searchsorted(part.times, watermark))
             if end > part.begin:
                 span = slice(part.begin, end)
                 table = part.table.slice(part.begin, end - part.begin)
@@ -102,12 +124,19 @@ class Waiting:
             if len(part):
                 left.append(part)
         self._parts = left
-        if not taken:
-            return None
+        if len(taken) == 1 and len(taken[0]) == 1:
+            return taken[0]
         numbers = np.concatenate([part.numbers for part in taken])
         order = np.argsort(numbers)
         rows = pa.concat_tables([part.table for part in taken]).take(pa.array(order))
         return _Part(rows, numbers[:0], numbers[order])
+
+    def _any_within(self, low: int, high: int) -> bool:
+        """True if rows may have times from `low` to `high`, both included; they are then in
+        runs."""
+        if any(part.within(low, high) for part in self._last):
+            self._make_run()
+        return any(part.within(low, high) for part in self._parts)
 
     def all(self) -> tuple[pa.Table, Array]:
         """All waiting rows, in order of arrival, and how many rows came before each."""
@@ -117,6 +146,8 @@ class Waiting:
         """The waiting rows with times from `low` to `high`, both included, in order of arrival, and
         how many rows came before each."""
         found = []
+        if not self._any_within(low, high):
+            return self._schema.empty_table(), np.zeros(0, np.int64)
         for part in self._parts:
             begin = max(int(np.searchsorted(part.times, low)), part.begin)
             end = int(np.searchsorted(part.times, high, side="right"))
@@ -130,7 +161,7 @@ class Waiting:
     def restore(self, rows: pa.Table, numbers: Array, arrived: int) -> None:
         """Replace the waiting rows.  `numbers` has how many rows came before each, `arrived` how
         many rows have come in all."""
-        self.arrived, self._parts = arrived, []
+        self.arrived, self._parts, self._last = arrived, [], []
         if len(numbers):
             order = np.argsort(numbers)
             rows = rows.take(pa.array(order))
@@ -140,11 +171,12 @@ class Waiting:
     @property
     def nbytes(self) -> int:
         """How many bytes the rows take."""
-        return sum(part.table.nbytes + 16 * len(part.times) for part in self._parts)
+        runs = [*self._parts, *self._last]
+        return sum(part.table.nbytes + 16 * len(part.times) for part in runs)
 
     def dump(self) -> list[bytes]:
         """Write all rows as bytes."""
-        parts = [part.rest() for part in self._parts]
+        parts = [part.rest() for part in (*self._parts, *self._last)]
         numbers = [part.numbers for part in parts] or [np.zeros(0, np.int64)]
         tables = [self._schema.empty_table(), *(part.table for part in parts)]
         count = np.array([self.arrived])
@@ -157,11 +189,14 @@ class Waiting:
         arrived, *_ = numbers = np.frombuffer(blobs[1], "<i8").astype(np.int64)
         self.arrived = int(arrived)
         times = times_of(one_array(rows.column(self._time)))[0]
+        self._last = []
         self._parts = [_in_time([_Part(rows, times, numbers[1:])])] if rows.num_rows else []
 
 
 def _in_time(parts: list[_Part]) -> _Part:
     """Join runs into one, in order of time, without the rows that have left."""
+    if len(parts) == 1 and len(parts[0].times) == 1:
+        return parts[0]
     parts = [part.rest() for part in parts]
     times = np.concatenate([part.times for part in parts])
     numbers = np.concatenate([part.numbers for part in parts])

@@ -80,7 +80,7 @@ class KeepingStream(WaitingStream):
         self._read = with_names(pa.schema([f for f in fields if f.name in read]), schema.names)
         self._make_states(plan)
         self._waiting = Waiting(self._schema, query.time)
-        self._plan = plan
+        self._begin(plan)
 
     def _asks(self, schema: pa.Schema, name: str) -> bool:
         """True if `where` reads a column."""

@@ -339,6 +339,7 @@ class DrivenState(Kept):
         merges = self._reach is not None and self._reach.merges
         super().__init__(plan, merges=merges, stored=stored)
         self._firing = firing(window.fires, self._empty)
+        self._nothing: Fired | None = None  # the outcome of a step with nothing to do
         # the number of events, the time of the oldest kept one, and the columns that firing needs
         self._fresh = [np.zeros(1, np.int64), np.full(1, NEVER), *self._firing.fresh]
         self._known = [column[:0] for column in self._fresh]
@@ -346,6 +347,9 @@ class DrivenState(Kept):
     def step(self, table: pa.Table, watermark: int) -> Fired:
         """Take the events of a table, which are all that the watermark has passed since the last
         step, and answer the windows of those that fire."""
+        idle = not table.num_rows and not self._due.any(watermark)
+        if idle and self._nothing is not None:
+            return self._nothing
         step = self._settle(table.select([f.name for f in self._plan.schema]), watermark)
         visits, given, rows = step.visits, step.ordered, step.rows
         many = len(given.bounds) - 1 if len(given) else 0
@@ -373,8 +377,8 @@ class DrivenState(Kept):
             self._known[1][visits] = kept
         self._due.note(visits, self._notes(visits))
         if not self._merges:
-            idle = (left == 0) & self._firing.neutral(self._known[0][visits])
-            self._grove.keys.remove(visits[idle])
+            forgotten = (left == 0) & self._firing.neutral(self._known[0][visits])
+            self._grove.keys.remove(visits[forgotten])
         # in the order of the table
         where = np.flatnonzero(fires) if given.rows is None else given.rows[fires]
         asks = np.full(table.num_rows, -1)  # of each row, which window it asks for
@@ -383,13 +387,16 @@ class DrivenState(Kept):
         takes = pa.array(order)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        return Fired(
+        fired = Fired(
             where[order],
             oldest[order],
             held[order],
             {name: values.take(takes) for name, values in found.values.items()},
             {int(place[i]): why for i, why in found.failed.items()},
         )
+        if idle:
+            self._nothing = fired
+        return fired
 
     def _asked(self, step: Step, at: Array, owner: Array) -> tuple[Ranges, Array, Array]:
         """The ranges of the events that fire: their rows are `at`, and `owner` has the visit of

@@ -60,8 +60,14 @@ class Due:
         order = np.argsort(whole[0])
         self._runs[-many:] = [(whole[0][order], whole[1][order])]
 
+    def any(self, before: int) -> bool:
+        """True if there is a note before a time."""
+        return any(times[0] < before for times, _ in self._runs)
+
     def take(self, before: int) -> Array:
         """Remove the notes before a time, and return their keys."""
+        if not self.any(before):
+            return np.zeros(0, dtype=np.int64)
         found = [np.zeros(0, dtype=np.int64)]
         left = []
         for times, numbers in self._runs:

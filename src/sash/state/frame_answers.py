@@ -58,10 +58,13 @@ def answers_of_frames(
         give = partial(_give, asked, columns, rows, [outputs for _, outputs in kept])
         side_by_side(give, cuts, threads)
     made: dict[str, pa.Array] = {}
+    spare: list[Array] = []  # arrays of words that belong to this call alone
+    if rows is None and order is not None:  # the columns were moved
+        spare = [c.data for c in columns.columns if c.type != "bool"]
     for frames, named in asked:
         outputs, _ = kept.pop(0)
         if order is not None:
-            outputs = in_order(outputs, order, threads)
+            outputs = in_order(outputs, order, threads, spare)
         made |= answers_of(core, named, types, outputs, len(frames), None, sources)[0]
     return made
 
@@ -93,8 +96,10 @@ def _give_moving(
     moving.part(some, held).answer(given, outputs, some[0])
 
 
-def in_order(kept: Any, order: Array, threads: int) -> Any:
+def in_order(kept: Any, order: Array, threads: int, spare: list[Array]) -> Any:
     """A core's outputs in another order: columns with their validity, or a list of objects.
+    Columns of words move into arrays of `spare`, which are as long or longer, and leave their own
+    arrays there.
 
     The kernel writes outputs one after the other.  If it wrote each to its final place, that would
     take three times as long with a thousand keys: a write that misses the cache delays the next
@@ -107,7 +112,12 @@ def in_order(kept: Any, order: Array, threads: int) -> Any:
     while columns:  # one column at a time, so that its old array is freed before the next
         data, valid = columns.pop(0)
         moved = None if valid is None or valid.all() else taken(valid, order, threads)
-        pairs.append((taken(data, order, threads), moved))
+        into = None
+        if data.ndim == 1 and data.itemsize == 8:
+            if spare:
+                into = spare.pop().view(data.dtype)[: len(data)]
+            spare.append(data)
+        pairs.append((taken(data, order, threads, into), moved))
     return (pairs, *rest)
 
 

@@ -87,15 +87,19 @@ class TrailState:
         """Insert the times of `batch`, answer the windows at the times of `asked`, and forget the
         entries that no window of an event from the watermark on holds."""
         grove, reach = self._grove, self._reach
+        edge = reach.edge(watermark)
+        if asked is None and not self._due.any(edge):
+            return Answers(self.no_values, {}, _NONE)
         self._compact()
         asks, asked_counts = self._numbers(asked)
-        inserts, counts = self._numbers(batch)
+        inserts, counts = (asks, asked_counts) if batch is asked else self._numbers(batch)
         assert batch is None or asked is not None, "what is inserted is asked for"
         grove.make_room()
-        edge = reach.edge(watermark)
         due = self._due.take(edge)
-        due = due[grove.keys.there(due) & ~np.isin(due, asks)]
-        visits = np.concatenate([asks, due])
+        visits = asks
+        if len(due):
+            due = due[grove.keys.there(due) & ~np.isin(due, asks)]
+            visits = np.concatenate([asks, due])
         self.visited += len(visits)
         # both batches have their keys in order
         bounds = _bounds(len(visits), places_among(asks, inserts), counts)

@@ -300,6 +300,8 @@ def rows_in_order(plan: Plan, table: pa.Table, threads: int = 1, *, weight: int 
 
 def _rows_in_order(plan: Plan, table: pa.Table, read: Rows, threads: int, weight: int) -> Ordered:
     """Put the rows of a table, whose keys and times are known, in order of key and time."""
+    if len(read) == 1 and (not read.keys or len(read.keys[0]) == 1):
+        return Ordered(table, read.keys, None, read.times, np.array([0, 1]))
     if plan.query.tie is None and read.finer is None and read.in_time:
         found = _in_time(table, read, threads)
         if found is not None:

@@ -65,6 +65,8 @@ def rise(values: Array, threads: int = 1) -> bool:
     rows = len(values)
     if not rises((0, min(BLOCK, rows))):
         return False
+    if rows <= BLOCK:
+        return True
     # long pieces: two threads that wait for the interpreter's lock between two calls took longer
     # for two million rows than one
     pieces = [(first, min(last + 1, rows)) for first, last in cut_rows(rows, 2**20)]
