@@ -20,7 +20,7 @@ from ..query.names import check_column
 from ..query.query import Query
 from ..windows.contract import LATEST, Driven
 from .arrow import as_arrow, check_index, filtered, flat, times_of
-from .python_values import inferred, with_nulls
+from .python_values import how_to_push, inferred, with_nulls
 
 __all__ = [
     "CANNOT_BE",
@@ -72,10 +72,10 @@ def given_table(
     elif hasattr(given, "__arrow_c_stream__") or hasattr(type(given), "columns"):
         check_index(given, query.time, query.columns)
         return as_arrow(given), {}
-    elif not isinstance(given, Iterable) or isinstance(given, str | bytes) or _as_dict(given):
+    elif not isinstance(given, Iterable) or isinstance(given, str | bytes) or how_to_push(given):
         raise TypeError(
             "a stream takes a table (pandas, Polars, Arrow), an event that is a dict, or several "
-            f"of them, not {type(given).__name__}{_as_dict(given)}"
+            f"of them, not {type(given).__name__}{how_to_push(given)}"
         )
     events = list(given)
     for event in events:
@@ -90,12 +90,6 @@ def given_table(
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(len(events), kind))
     return table, reasons
-
-
-def _as_dict(given: Any) -> str:
-    """The end of an error about a row that is no dict, but becomes one; else empty."""
-    found = next((name for name in ("to_dict", "_asdict") if hasattr(given, name)), "")
-    return f"; if it is an event, push its {found}()" if found else ""
 
 
 def lacks_types(table: pa.Table, query: Query) -> bool:

@@ -8,10 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["inferred", "with_nulls"]
+__all__ = ["how_to_push", "inferred", "with_nulls"]
 
 #: The classes of pandas that stand for null.
 _NULLS = ("NaTType", "NAType")
+
+
+def how_to_push(given: Any) -> str:
+    """The end of an error about a row that is no dict, but becomes one; else empty."""
+    found = next((name for name in ("to_dict", "_asdict") if hasattr(given, name)), "")
+    return f"; if it is an event, push its {found}()" if found else ""
 
 
 def with_nulls(items: list[Any]) -> list[Any]:
