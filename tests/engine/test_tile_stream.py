@@ -76,13 +76,7 @@ def asked(window: Aligned, **more: Any) -> sash.Query:
     return sash.Query(**(given | more))
 
 
-ORDERED = {
-    "all": sash.collect("n"),
-    "first": sash.first("x"),
-    "last": sash.last("x"),
-    "who": sash.arg_max("n", by="i"),
-    "n": sash.count(),
-}
+ORDERED = SELECTS["in order"] | {"all": sash.collect("n")}
 
 
 def judge(fed: Fed, cut: Sequence[pa.Table], lateness: int) -> None:
