@@ -159,7 +159,7 @@ def test_conditions_of_aggregates_whichever_way(frame: Frame) -> None:
     chosen = ("n", "known", "total", "sum", "mean", "spread", "top", "low_i", "wide")
     select = {}
     for i, name in enumerate(chosen):
-        # one under two conditions, as with one for each it would be under one alone
+        # one aggregate is there twice, under two conditions
         for where in (conditions[i % 5], conditions[(i + 2) % 5])[: 2 if name == "total" else 1]:
             given = NATIVE[name]
             made = sash.aggregate(given.operator, *given.columns, where=where)
