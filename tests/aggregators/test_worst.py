@@ -34,7 +34,6 @@ from sash.kernels.slots import Columns, Memory, get, lift
 from sash.testing import DISORDERS, timed_schedule
 from sash.testing.loops import Cost, Loop, Subject, measure
 from sash.testing.worst import ARITIES, SUBJECTS, search, tree
-from thinning import examples
 
 
 def insert(m: Memory, t: int, columns: Columns, row: int) -> None:
@@ -237,7 +236,7 @@ SEARCHED = SUBJECTS | {f"Plot({arity})": partial(slices, arity) for arity in ARI
 @pytest.mark.parametrize("name", SEARCHED)
 def test_no_loop_is_found_to_cost_more_than_promised(name: str) -> None:
     subject = SEARCHED[name]()
-    for kind, (loop, cost) in search(subject, tries=examples(16)).items():
+    for kind, (loop, cost) in search(subject, tries=16).items():
         found, most = getattr(cost, kind), promised(name, kind, cost)
         print(f"{name:22} {found:7.2f} {kind:8} of {most:7.2f}   {loop}")
         assert found <= most, f"{found} {kind} an operation: {loop}"
