@@ -22,8 +22,8 @@ TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
 PYTEST = $(TEST_ENV) $(BIN)/python -m pytest
 PLAIN_TESTS = $(wildcard tests/aggregators tests/cli tests/kernels tests/engine tests/explain) \
 	$(wildcard tests/state tests/slicing tests/sql) \
-	$(addprefix tests/,query/test_plan.py spark/test_payloads.py spark/test_processor.py \
-	spark/test_shared_windows.py stores/test_faults.py test_docs.py test_examples.py testing/test_fuzz.py)
+	$(addprefix tests/,operators/test_codec.py query/test_plan.py spark/test_payloads.py \
+	spark/test_processor.py spark/test_shared_windows.py stores/test_faults.py test_docs.py test_examples.py testing/test_fuzz.py)
 # Operators that are Python objects, which no JIT compiles, or kernels that others test as well.
 # What is marked `once` goes with them.
 JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.py \
@@ -32,11 +32,13 @@ JIT_ONLY = $(addprefix tests/,aggregators/test_choose.py aggregators/test_costs.
 # minutes to compile what others test, or do the same again.  What is marked `plain` goes with them.
 PLAIN_ONLY = $(addprefix tests/,aggregators/test_worst.py engine/test_identity.py \
 	engine/test_intake.py engine/test_keys.py engine/test_nanoseconds.py \
-	engine/test_oracle_switch.py query/test_plan.py slicing/test_composite.py \
-	slicing/test_edges.py slicing/test_factors.py \
+	engine/test_oracle_switch.py operators/test_codec.py query/test_plan.py \
+	slicing/test_composite.py slicing/test_edges.py slicing/test_factors.py \
 	spark/test_payloads.py spark/test_processor.py spark/test_shared_windows.py \
 	sql/test_duckdb.py sql/test_errors.py \
 	sql/test_statements.py sql/test_streams.py stores/test_faults.py test_docs.py testing/test_fuzz.py)
+# Examples in docstrings, which show what is computed: compiled or not, it is the same.
+DOCTESTS = src
 # The loop while working: with the JIT off, what is quick of each folder, and what reads all sources.
 CHECK_TESTS = $(addprefix tests/,aggregators/test_cbix.py aggregators/test_copy.py \
 	aggregators/test_flat_fat.py aggregators/test_guard.py \
@@ -112,17 +114,18 @@ types: $(STAMPS)/test
 	@echo "==> mypy --strict"
 	@$(BIN)/mypy --strict
 
-unit: $(STAMPS)/test ## the tests and doctests (ARGS="-k daba" for some; WORKERS=2)
+unit: $(STAMPS)/test ## the tests, compiled (ARGS="-k daba" for some; WORKERS=2)
 	@echo "==> pytest, $(WORKERS) workers (the first run also compiles the kernels)"
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not plain" \
-		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(FAULT_TESTS) $(FRONT_TESTS) $(PLAIN_ONLY)) $(ARGS)
+		$(patsubst %,--ignore=%,$(SPARK_TESTS) $(FAULT_TESTS) $(FRONT_TESTS) $(PLAIN_ONLY)) \
+		$(patsubst %,--ignore-glob="%/*",$(DOCTESTS)) $(ARGS)
 
-plain: $(STAMPS)/test ## the kernels' tests with the JIT off, on memory that checks its bounds
+plain: $(STAMPS)/test ## doctests, and the kernels' tests with the JIT off, on memory that checks bounds
 	@echo "==> pytest with the JIT off"
 	@if [ -z "$(PLAIN_TESTS)" ]; then \
 		echo "no tests of kernels here: nothing to run"; \
 	else \
-		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(PLAIN_TESTS) \
+		SASH_JIT=0 $(PYTEST) -n $(WORKERS) --dist worksteal -m "not once" $(PLAIN_TESTS) $(DOCTESTS) \
 			$(patsubst %,--ignore=%,$(JIT_ONLY)) $(ARGS); \
 	fi
 

@@ -9,8 +9,15 @@ from typing import Any
 import pyarrow.compute as pc
 
 import sash
+from sash.kernels.program import jit_enabled
 
-__all__ = ["drawn"]
+__all__ = ["FEW", "drawn"]
+
+#: Aggregates for queries beside others with SELECTS["numbers"], which are without one of them.
+#: Compiled they are two of those: they share their kernels.
+FEW: dict[str, sash.Aggregate] = {"total": sash.sum("i"), "sum": sash.sum("x")}
+if jit_enabled():
+    FEW = {"many": sash.count(), "most": sash.max("x")}
 
 COUNT = {"many": sash.count(), "total": sash.sum("i")}
 SIZES = COUNT | {

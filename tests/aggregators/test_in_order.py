@@ -275,6 +275,7 @@ def test_flat_fit_takes_less_memory_than_flat_fat_as_its_paper_says() -> None:
     assert max(shares) > 1.85
 
 
+@pytest.mark.usefixtures("only_new")
 @pytest.mark.parametrize("aggregator", AGGREGATORS)
 def test_evicted_objects_are_let_go(aggregator: type[InOrder]) -> None:
     import gc

@@ -154,6 +154,7 @@ class Thing:
     """What a weak reference can tell the end of."""
 
 
+@pytest.mark.usefixtures("only_new")
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("singly", [False, True])
 def test_what_has_left_is_let_go_of(kind: type[LevelWindow], singly: bool) -> None:

@@ -377,6 +377,7 @@ def test_moves_are_amortised() -> None:
     assert counted.combines <= 12_000 * 10  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("only_new")
 def test_evicted_objects_are_let_go() -> None:
     import gc
     import weakref

@@ -221,6 +221,7 @@ class Owner:
 
 
 @pytest.mark.plain
+@pytest.mark.usefixtures("only_new")
 def test_a_thread_ends_when_its_window_is_collected() -> None:
     before = threading.active_count()
     for _ in range(20):

@@ -33,8 +33,8 @@ TREES: list[type[TreeWindow]] = [Fiba, BTree]
 
 SUM = ops.sum.of(int)
 
-#: Two columns, a scalar, tuples and a vector together.
-MIXED = ops.together(ops.mean, ops.m4, ops.bloom(64), columns=[0, (1, 0), 0]).of(float, int)
+#: Two columns, tuples and a vector together; the order matters.
+MIXED = ops.together(ops.mean, ops.first, ops.bloom(64), columns=[0, 1, 0]).of(float, int)
 #: Both trees are one source, and compiling takes a while: a tuple and the mixture in the one, a
 #: scalar in the other.  Without a compiler's time to pay, each shape by itself, too.
 TYPED_TREES = [(Fiba, SUM), (Fiba, MIXED), (BTree, ops.max.of(float))]
@@ -447,6 +447,8 @@ def test_a_pair_among_full_nodes_rebalances_little(
     follows must not merge them again."""
     counted = counting(ops.operator(identity=0, lift=lambda x: x, combine=lambda a, b: a + b))
     for op, rounds in ((SUM, 1000), (counted.operator, 200)):
+        if op is SUM and tree is BTree and jit_enabled():
+            continue  # one source makes both trees, and compiling takes a while
         window = tree(op, min_arity=arity)
         window.bulk_insert(range(n), [1] * n)
         before, combines = window.work(), counted.combines
@@ -530,12 +532,12 @@ def test_slide_is_insert_evict_query(tree: type[TreeWindow]) -> None:
 @pytest.mark.parametrize("tree", TREES)
 def test_bytes_round_trip(tree: type[TreeWindow]) -> None:
     for op in (ops.collect, SUM):
-        window = tree(op, min_arity=3)
+        window = tree(op, min_arity=2)
         window.bulk_insert([5, 3, 9, 1, 7, 2, 8, 4, 6, 0], range(10))
         window.bulk_evict(2)
         again = tree.from_bytes(window.to_bytes(), op)
         again._check()
-        assert (len(again), again.min_arity) == (7, 3)
+        assert (len(again), again.min_arity) == (7, 2)
         for one in (window, again):
             one.insert(-5, 50)
             one.evict(4)
@@ -584,7 +586,7 @@ def test_ranges_at_the_ends_of_time(tree: Any) -> None:
 
 
 def test_bad_use_is_a_clear_error() -> None:
-    window = Fiba(SUM)
+    window = Fiba(SUM, min_arity=2)
     for call, error, message in (
         (lambda: Fiba("sum"), TypeError, "needs an operator"),
         (lambda: Fiba(SUM, min_arity=1), ValueError, "from 2 to 1024, not 1"),
@@ -622,7 +624,7 @@ def test_a_span_that_reaches_before_all_times() -> None:
 
 
 def test_overflow_names_the_row_and_keeps_the_window() -> None:
-    window = Fiba(SUM)
+    window = Fiba(SUM, min_arity=2)
     with pytest.raises(OverflowError, match="row 1: the sum leaves int64"):
         window.slide([1, 2, 3], [2**62, 2**62, 5], count=10)
     assert len(window) == 2
@@ -650,6 +652,7 @@ def test_a_value_that_lift_refuses_leaves_the_window_sound(tree: type[TreeWindow
 
 
 @pytest.mark.plain
+@pytest.mark.usefixtures("only_new")
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("bulk", [False, True])
 def test_evicted_objects_are_let_go(tree: type[TreeWindow], bulk: bool) -> None:

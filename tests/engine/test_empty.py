@@ -96,7 +96,7 @@ def test_calendars_and_days_without_length() -> None:
     assert not differences(q, answers(q, table), found)
     assert 0 in found["many"].to_pylist()
     assert all(row["window_start"] < row["window_end"] for row in rows_of(found))
-    two = {"t": [1_325_030_400_000_000, 1_325_548_800_000_000], "i": [1, 2], "x": [1, 2]}
+    two = {"t": [1_325_030_400_000_000, 1_325_548_800_000_000], "i": [1, 2], "x": [1.0, 2.0]}
     assert q.run(two)["many"].to_pylist() == [1, 0, 0, 0, 0, 0, 1], "from the 27th to the 3rd"
     parts = list(batches(table, seed=3, most=9))
     for state in STATES:

@@ -21,9 +21,9 @@ from sash.testing.counting import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, stream
-from shared_sets import drawn
+from shared_sets import FEW, drawn
 
-BOTH = {"numbers": SELECTS["numbers"], "few": {"total": sash.sum("i"), "sum": sash.sum("x")}}
+BOTH = {"numbers": SELECTS["numbers"], "few": FEW}
 
 
 def same(shared: sash.Shared, table: pa.Table) -> None:

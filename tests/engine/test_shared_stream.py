@@ -24,10 +24,9 @@ from sash.testing import counting
 from sash.testing.fuzz.streams import SELECTS
 from sash.testing.queries import differences, rows_of
 from sash.testing.streams import WINDOWS, batches, stream
-from shared_sets import drawn
+from shared_sets import FEW, drawn
 from trouble import interrupted
 
-FEW = {"total": sash.sum("i"), "sum": sash.sum("x")}
 ADDED = ("reason", "missed", "missed_start", "missed_end")
 
 

@@ -75,7 +75,7 @@ def test_a_stream(select: str, mode: str) -> None:
     sizes = SIZES | ({"ever": LIFETIME} if select == "numbers" else {})
     q = query(
         sash.sliding("5 seconds", "2 seconds"),
-        sized(dict([*SELECTS[select].items()][:3]), **sizes),
+        sized(SELECTS[select], **sizes),
         emit="changes" if mode == "changes" else "all",
     )
     for kind in ("disorder", "gaps"):

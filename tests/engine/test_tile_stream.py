@@ -76,13 +76,8 @@ def asked(window: Aligned, **more: Any) -> sash.Query:
     return sash.Query(**(given | more))
 
 
-ORDERED = {
-    "all": sash.collect("n"),
-    "first": sash.first("x"),
-    "last": sash.last("x"),
-    "who": sash.arg_max("n", by="i"),
-    "n": sash.count(),
-}
+TOP = {"n": sash.count(), "m": sash.max("x")}
+ORDERED = SELECTS["in order"] | {"all": sash.collect("n")}
 
 
 def judge(fed: Fed, cut: Sequence[pa.Table], lateness: int) -> None:
@@ -308,7 +303,7 @@ def _steady(count: int, *, per: int = 10) -> Iterable[pa.Table]:
 def test_what_is_touched_does_not_grow_with_size_over_slide(mode: Any) -> None:
     touched = {}
     for ratio in (60, 600, 3600, 86_400):
-        q = asked(sash.sliding(ratio * SECOND, SECOND), select={"m": sash.max("x")})
+        q = asked(sash.sliding(ratio * SECOND, SECOND), select=TOP)
         s = TileStream(q, lateness=5 * SECOND, mode=mode)
         most_records = most_bytes = 0
         # the window is full for most of the batches, with 86,400 it is filled at once
@@ -335,7 +330,7 @@ def test_what_is_touched_does_not_grow_with_size_over_slide(mode: Any) -> None:
 @compiled_only
 def test_what_is_touched_is_proportional_to_what_arrives() -> None:
     """Events of n different stretches of time, into a window that holds 86,400 slices."""
-    q = asked(sash.sliding(86_400 * SECOND, SECOND), select={"m": sash.max("x")})
+    q = asked(sash.sliding(86_400 * SECOND, SECOND), select=TOP)
     s = TileStream(q, lateness="400 days")
     s.push(pa.concat_tables(_steady(1, per=86_400)))
     counts = {}
@@ -368,7 +363,7 @@ def test_late_rows_in_live_mode_touch_what_they_change_only() -> None:
 def test_state_levels_off_and_is_empty_in_the_end() -> None:
     """200 batches, in which keys come and go."""
     for mode in ("final", "live"):
-        q = asked(sash.sliding("60 seconds", "1 second"), select={"m": sash.max("x")})
+        q = asked(sash.sliding("60 seconds", "1 second"), select=TOP)
         s, sizes = TileStream(q, lateness=8 * SECOND, mode=mode), []
         for b in range(200):
             source = random.Random(b)
@@ -387,7 +382,7 @@ def test_state_levels_off_and_is_empty_in_the_end() -> None:
 
 @pytest.mark.parametrize("ratio", [2**12, 2**18, 2**24])
 def test_the_longest_windows_touch_no_more(ratio: int) -> None:
-    q = asked(sash.sliding(ratio * SECOND, SECOND), select={"m": sash.max("x")})
+    q = asked(sash.sliding(ratio * SECOND, SECOND), select=TOP)
     start = 1_700_000_000
     at = (start + np.linspace(0, ratio, 300).astype(np.int64)) * SECOND
     s = TileStream(q, lateness=6 * SECOND)

@@ -20,6 +20,7 @@ def core(*types: type) -> BufferCore | ObjectCore:
     return window._core
 
 
+@pytest.mark.usefixtures("only_new")
 @pytest.mark.parametrize("types", [(), (int,)], ids=["objects", "buffer"])
 def test_a_call_owns_its_arrays(types: tuple[type, ...]) -> None:
     made = core(*types)

@@ -26,6 +26,7 @@ from sash.operators import (
 from sash.operators import sum as sum_
 from sash.operators.contract import same
 from sash.operators.numeric import close
+from sash.operators.together import together
 
 NAN, INF = math.nan, math.inf
 MOST, LEAST = 2**63 - 1, -(2**63)
@@ -313,9 +314,8 @@ def test_float_sums_declare_no_inverse():
 def test_compiled_sum_and_count_agree_with_generic(column):
     values = column.tolist()
     size = 1 if MOST in values else 3
-    for op in (sum_, count):
-        window = TwoStacksLite(op)
-        got = window.slide(column, size)
+    window = TwoStacksLite(together(sum_, count))  # in one kernel
+    for op, got in zip((sum_, count), window.slide(column, size), strict=True):
         assert window.operator.types
         assert same(got.tolist(), TwoStacksLite(op).slide(values, size))
 

@@ -13,6 +13,7 @@ from sash.operators import arg_max, arg_min, max_count, min_count, span
 from sash.operators import max as max_
 from sash.operators import min as min_
 from sash.operators.contract import same
+from sash.operators.together import together
 from sash.testing.oracle import answer as oracle_answer
 
 NAN, INF = math.nan, math.inf
@@ -164,9 +165,9 @@ def test_declared_abilities():
 )
 def test_compiled_agrees_with_generic(column):
     values = list(column) if column.dtype.kind == "M" else column.tolist()
-    for op in (max_, min_, max_count):
-        window = TwoStacksLite(op)
-        got = window.slide(column, 3)
+    ops = (max_, min_, max_count)
+    window = TwoStacksLite(together(*ops))  # in one kernel
+    for op, got in zip(ops, window.slide(column, 3), strict=True):
         assert window.operator.types
         got = list(got) if got.dtype.kind == "M" else got.tolist()
         assert same(got, TwoStacksLite(op).slide(values, 3))

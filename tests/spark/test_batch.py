@@ -304,7 +304,7 @@ def test_a_long_key_is_split_by_time(frame: Frame) -> None:
         }
     )
     df = frame(events)
-    pairs = {"n": PAIRS["n"], "top": PAIRS["top"], "low_i": PAIRS["low_i"]}
+    pairs = {"n": PAIRS["n"], "top": PAIRS["top"], "total": PAIRS["total"]}
     for window in (sash.sliding("60 seconds", "1 second"), sash.tumbling("1 second")):
         q = query(window, pairs, by=[])
         got = sash.spark.aggregate(df, q, buckets=16)
@@ -398,6 +398,7 @@ def test_real_flights(spark: Any) -> None:
         "t", F.col("hour") + F.make_interval(mins=(F.col("sched_dep_time") % 100).cast("int"))
     ).drop("hour")
     pairs = {n: PAIRS[n] for n in ("n", "known", "sum", "low", "top", "mean", "spread")}
+    pairs["wide"] = (sash.span("x"), lambda: F.max("x") - F.min("x"))
     q = query(sash.sliding("3 hours", "10 minutes"), pairs, by=["origin"])
     assert assert_equal(q, native(df, q, pairs), sash.spark.aggregate(df, q)) > 10_000
 

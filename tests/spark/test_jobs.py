@@ -117,6 +117,7 @@ def test_queries_of_a_job_share_a_streaming_query(
 ) -> None:
     """The rows of each, its late rows and its reports are those that it has alone."""
     pq.write_table(events()[0].slice(0, 20), folder / "in" / "old.parquet")  # all of it is late
+    (folder / "in" / "003.parquet").unlink()  # four micro-batches will do
     text = JOB.replace("3 minutes", "2 minutes") + SEVERAL
     text = text.replace('path = "in"', 'path = "in"\noptions = { maxFilesPerTrigger = 1 }')
     text += '[run]\nmode = "live"\nbuckets = 2\n'

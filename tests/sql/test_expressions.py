@@ -131,6 +131,7 @@ def test_timestamps_are_instants(
     assert sash.sql(after, timezone=timezone).run(table).to_pylist() == [{"n": True}]
 
 
+@pytest.mark.plain
 def test_a_sum_of_texts_that_are_no_numbers_fails() -> None:
     statement = sash.sql("SELECT sum(s + s) AS n FROM t GROUP BY window(ts, '10 microseconds')")
     with pytest.raises(sash.SqlError, match="'x' is no double"):

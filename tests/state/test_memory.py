@@ -16,7 +16,7 @@ from sash.windows import Aligned, cumulate, sliding
 
 SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "x": pa.int64()})
 SELECT: dict[str, Any] = {"n": sash.count(), "sum": sash.sum("x")}
-OBJECTS: dict[str, Any] = {"n": sash.count(), "all": sash.collect("x")}
+OBJECTS: dict[str, Any] = SELECT | {"all": sash.collect("x")}
 
 
 def state(window: Aligned, select: Any = SELECT, **more: Any) -> ForestState:

@@ -76,6 +76,7 @@ def bits(table: pa.Table) -> list[Any]:
     return made
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("keys", [1, 40])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["plain", "far", "huge", "strange", "whole", "alike"])
