@@ -25,6 +25,7 @@ from ..tables.arrow import from_ipc, one_array, times_of, to_ipc
 __all__ = ["Waiting"]
 
 _PUSHES = 32  # as many make a run
+_NO_SPAN = 2**62, -(2**62)
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,17 @@ class Waiting:
 
     def __init__(self, schema: pa.Schema, time: str) -> None:
         self._schema, self._time = schema, time
+        self._none = schema.empty_table()
         self._parts: list[_Part] = []
         self._last: list[_Part] = []  # the rows of the last pushes, each push in order of time
+        self._span = _NO_SPAN  # the least and the greatest of their times
         self.arrived = 0  # how many rows have come
 
     def __deepcopy__(self, memo: Any) -> Waiting:
         """A copy that shares the runs, which never change."""
         made = Waiting(self._schema, self._time)
         made._parts, made.arrived = list(self._parts), self.arrived
-        made._last = list(self._last)
+        made._last, made._span = list(self._last), self._span
         return made
 
     def __len__(self) -> int:
@@ -93,7 +96,10 @@ class Waiting:
 
     def _add(self, part: _Part) -> None:
         if len(part):
-            self._last.append(_in_time([part]))
+            part = _in_time([part])
+            (low, high), times = self._span, part.times
+            self._span = min(low, int(times[0])), max(high, int(times[-1]))
+            self._last.append(part)
         if len(self._last) == _PUSHES:
             self._make_run()
 
@@ -102,7 +108,7 @@ class Waiting:
         if not self._last:
             return
         self._parts.append(_in_time(self._last))
-        self._last = []
+        self._last, self._span = [], _NO_SPAN
         while len(self._parts) > 1 and len(self._parts[-2]) <= 2 * len(self._parts[-1]):
             self._parts[-2:] = [_in_time(self._parts[-2:])]
 
@@ -134,7 +140,7 @@ class Waiting:
     def _any_within(self, low: int, high: int) -> bool:
         """True if rows may have times from `low` to `high`, both included; they are then in
         runs."""
-        if any(part.within(low, high) for part in self._last):
+        if self._span[0] <= high and self._span[1] >= low:
             self._make_run()
         return any(part.within(low, high) for part in self._parts)
 
@@ -147,7 +153,7 @@ class Waiting:
         how many rows came before each."""
         found = []
         if not self._any_within(low, high):
-            return self._schema.empty_table(), np.zeros(0, np.int64)
+            return self._none, np.zeros(0, np.int64)
         for part in self._parts:
             begin = max(int(np.searchsorted(part.times, low)), part.begin)
             end = int(np.searchsorted(part.times, high, side="right"))
@@ -155,13 +161,14 @@ class Waiting:
                 found.append((part.table.slice(begin, end - begin), part.numbers[begin:end]))
         numbers = np.concatenate([np.zeros(0, np.int64), *(part for _, part in found)])
         order = np.argsort(numbers)
-        rows = pa.concat_tables([self._schema.empty_table(), *(table for table, _ in found)])
+        rows = pa.concat_tables([self._none, *(table for table, _ in found)])
         return rows.take(pa.array(order)), numbers[order]
 
     def restore(self, rows: pa.Table, numbers: Array, arrived: int) -> None:
         """Replace the waiting rows.  `numbers` has how many rows came before each, `arrived` how
         many rows have come in all."""
-        self.arrived, self._parts, self._last = arrived, [], []
+        self.arrived, self._parts = arrived, []
+        self._last, self._span = [], _NO_SPAN
         if len(numbers):
             order = np.argsort(numbers)
             rows = rows.take(pa.array(order))
@@ -178,7 +185,7 @@ class Waiting:
         """Write all rows as bytes."""
         parts = [part.rest() for part in (*self._parts, *self._last)]
         numbers = [part.numbers for part in parts] or [np.zeros(0, np.int64)]
-        tables = [self._schema.empty_table(), *(part.table for part in parts)]
+        tables = [self._none, *(part.table for part in parts)]
         count = np.array([self.arrived])
         kept = np.concatenate([count, *numbers]).astype("<i8")
         return [to_ipc(pa.concat_tables(tables)), kept.tobytes()]
@@ -189,7 +196,7 @@ class Waiting:
         arrived, *_ = numbers = np.frombuffer(blobs[1], "<i8").astype(np.int64)
         self.arrived = int(arrived)
         times = times_of(one_array(rows.column(self._time)))[0]
-        self._last = []
+        self._last, self._span = [], _NO_SPAN
         self._parts = [_in_time([_Part(rows, times, numbers[1:])])] if rows.num_rows else []
 
 

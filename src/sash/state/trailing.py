@@ -17,6 +17,9 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
+from ..tables.arrow import one_array, times_of
+from ..tables.keys import key_codes
+from ..tables.rows import Ordered
 from ..windows import tumbling
 from .apart import lowered, with_rows
 from .due import Due
@@ -72,6 +75,8 @@ class TrailState:
     def cut(self, table: pa.Table) -> Batch:
         """Cut rows into distinct times.  The state stays as it is."""
         read, threads = table.select([f.name for f in self._plan.schema]), threads_for(table)
+        if len(read) == 1:
+            return self._cut_row(read)
         given = batch_in_order(self._plan, read, threads)
         rows, times = given.rows, given.times
         cut, partials, bounds = self._grove.cut(read, given, times, threads)
@@ -82,6 +87,15 @@ class TrailState:
             slices, ordered = np.empty_like(slices), slices
             slices[rows] = ordered
         return Batch(given.keys, bounds, cut, partials, slices)
+
+    def _cut_row(self, table: pa.Table) -> Batch:
+        """The same for one row, which is in order."""
+        times, _ = times_of(one_array(table.column(self._plan.query.time)))
+        columns = [one_array(table.column(field.name)) for field in self._plan.keys]
+        _, keys = key_codes(columns, 1)
+        bounds = np.array([0, 1])
+        given = Ordered(table, keys, None, times, bounds)
+        return Batch(keys, bounds, times, self._grove.cut(table, given, times)[1], np.zeros(1, int))
 
     def step(self, batch: Batch | None, asked: Batch | None, watermark: int | None) -> Answers:
         """Insert the times of `batch`, answer the windows at the times of `asked`, and forget the
