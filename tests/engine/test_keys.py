@@ -71,8 +71,13 @@ def test_pairs_of_keys(many: int, threads: int, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.plain
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_texts_that_two_threads_sort(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("piece", [32, 10_000])
+def test_texts_that_two_threads_sort(
+    kind: pa.DataType, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distinct texts of one piece or of several, which may have the same."""
     monkeypatch.setattr(keys, "_MANY_TEXTS", 2)
+    monkeypatch.setattr(threads_module, "PIECE", piece)
     source = np.random.default_rng(4)
     for distinct in (1, 2, 3, 300, 2_000):
         texts = [f"{i * 7919 % 10_007:x}" for i in range(distinct)]
