@@ -122,14 +122,15 @@ def _ranked(values: pa.Array, threads: int, *, distinct: bool) -> tuple[Array, p
         return _ranks_of(values, distinct=distinct)
     sample = values.take(pa.array(np.arange(0, len(values), len(values) // 256 or 1)))
     middle = sample.take(pc.array_sort_indices(sample).slice(len(sample) // 2, 1))[0]
-    low = np.asarray(pc.less(values, middle).fill_null(True))
+    less = np.asarray(pc.less(values, middle).fill_null(True))
 
-    def of_half(some: Array) -> tuple[Array, pa.Array]:
-        return _ranks_of(values.filter(pa.array(some)), distinct=distinct)
+    def of_half(some: Array) -> tuple[Array, Array, pa.Array]:
+        at = np.flatnonzero(some)
+        return at, *_ranks_of(values.take(pa.array(at)), distinct=distinct)
 
-    (lower, below), (upper, above) = side_by_side(of_half, [low, ~low], threads)
+    (low, lower, below), (high, upper, above) = side_by_side(of_half, [less, ~less], threads)
     ranks = np.empty(len(values), dtype=np.int64)
-    ranks[low], ranks[~low] = lower, upper + len(below)
+    ranks[low], ranks[high] = lower, upper + len(below)
     return ranks, pa.concat_arrays([below, above])
 
 
@@ -222,7 +223,8 @@ def _codes_of_near(
     found = np.flatnonzero(there)
     if len(found) < span:
         # small integers, since a large table is read at random places
-        rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64) - 1
+        rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64)
+        rank -= 1
         before, codes = codes, room(len(values), np.int64)
 
         def renumber(piece: Run) -> None:
@@ -231,7 +233,7 @@ def _codes_of_near(
                 codes[some] = rank[before[some]]
 
         side_by_side(renumber, cut_rows(len(values)), threads)
-    return codes, found.astype(wide) + wide(least)
+    return codes, found.astype(wide, copy=False) + wide(least)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:
