@@ -155,6 +155,32 @@ def test_half_a_key_is_never_kept() -> None:
     assert len(keys) == keys.most == 0
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("values", [["a", "b", None], [1.5, float("nan"), None], [1, 2, None]])
+def test_keys_that_come_again_have_the_same_numbers_until_they_are_removed(values: Any) -> None:
+    from sash.state.key_numbers import KeyNumbers
+
+    column = pa.array(values)
+    keys = KeyNumbers([column.type])
+    for _ in range(2):
+        assert keys.add([column], 3).tolist() == [0, 1, 2]
+    assert keys.add([column.slice(0, 2)], 2).tolist() == [0, 1]
+    assert keys.add([column], 3).tolist() == [0, 1, 2]
+    keys.remove(np.array([1]))
+    assert keys.add([column], 3).tolist() == [0, 3, 2]
+    others = keys.add([pa.array(range(20)).cast(column.type)], 20)
+    keys.remove(np.setdiff1d(others, [0, 2, 3]))
+    again = keys.add([column], 3)
+    assert again.tolist() == [0, 3, 2]
+    kept = keys.compact()
+    assert kept is not None
+    assert kept[keys.add([column], 3)].tolist() == again.tolist()
+    restored = KeyNumbers([column.type])
+    assert restored.add([column], 3).tolist() == [0, 1, 2]
+    restored.restore(keys.table())
+    assert restored.add([column], 3).tolist() == keys.add([column], 3).tolist()
+
+
 def test_a_key_of_another_type_is_not_asked_for() -> None:
     s = query().stream()
     s.push({"t": 1, "k": "a"})

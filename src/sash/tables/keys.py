@@ -141,9 +141,9 @@ def _ranks_of(values: pa.Array, *, distinct: bool) -> tuple[Array, pa.Array]:
         encoded = values.dictionary_encode(null_encoding="encode")
         values, at = encoded.dictionary, np.asarray(encoded.indices)
     order = np.asarray(pc.array_sort_indices(values), dtype=np.int64)
-    # Arrow puts nulls last, after NaN
-    null = np.asarray(values.is_null())[order]
-    order = np.concatenate([order[null], order[~null]])
+    if values.null_count:  # Arrow puts nulls last, after NaN
+        null = np.asarray(values.is_null())[order]
+        order = np.concatenate([order[null], order[~null]])
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
     return ranks if at is None else ranks[at], values.take(pa.array(order))
