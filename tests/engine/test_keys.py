@@ -15,7 +15,7 @@ from sash.engine.stream import Stream
 from sash.state.key_hash import hash_keys
 from sash.tables import keys
 from sash.tables import threads as threads_module
-from sash.tables.keys import key_codes, repeated
+from sash.tables.keys import by_group_and_number, key_codes, repeated
 
 
 def query() -> sash.Query:
@@ -89,6 +89,19 @@ def test_texts_that_two_threads_sort(
             there = sorted((x for x in set(given) if x is not None), key=str.encode)
             assert found.to_pylist() == [None] * (None in given) + there
             assert found.take(pa.array(codes)).equals(column)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("span", [1, 20, 100_000])
+def test_rows_in_order_of_key_and_number(span: int) -> None:
+    """Few keys and numbers, in one sort, or many; some keys have no rows."""
+    source = np.random.default_rng(span)
+    for rows in (0, 1, 500):
+        codes, numbers = source.integers(0, 7, rows), source.integers(-5, span, rows)
+        found, bounds = by_group_and_number(codes, 9, numbers)
+        expected = sorted(range(rows), key=lambda i: (codes[i], numbers[i]))
+        assert found.tolist() == expected
+        assert bounds.tolist() == [int((codes < key).sum()) for key in range(10)]
 
 
 @pytest.mark.plain
