@@ -92,6 +92,18 @@ def test_texts_that_two_threads_sort(
 
 
 @pytest.mark.plain
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("block", [4, 100])
+def test_least_and_greatest(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces that are longer or shorter than what stays in the cache."""
+    monkeypatch.setattr(threads_module, "BLOCK", block)
+    ends = np.iinfo(kind)
+    values = np.random.default_rng(5).integers(ends.min, ends.max, 300, kind, endpoint=True)
+    for some in (values, values[::3], values[:1], np.append(values, [ends.min, ends.max])):
+        assert threads_module.extremes(some) == (min(some.tolist()), max(some.tolist()))
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("span", [1, 20, 100_000])
 def test_rows_in_order_of_key_and_number(span: int) -> None:
     """Few keys and numbers, in one sort, or many; some keys have no rows."""
