@@ -15,7 +15,7 @@ from sash.engine.stream import Stream
 from sash.state.key_hash import hash_keys
 from sash.tables import keys
 from sash.tables import threads as threads_module
-from sash.tables.keys import key_codes, repeated
+from sash.tables.keys import by_group_and_number, key_codes, repeated
 
 
 def query() -> sash.Query:
@@ -71,8 +71,13 @@ def test_pairs_of_keys(many: int, threads: int, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.plain
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_texts_that_two_threads_sort(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("piece", [32, 10_000])
+def test_texts_that_two_threads_sort(
+    kind: pa.DataType, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distinct texts of one piece or of several, which may have the same."""
     monkeypatch.setattr(keys, "_MANY_TEXTS", 2)
+    monkeypatch.setattr(threads_module, "PIECE", piece)
     source = np.random.default_rng(4)
     for distinct in (1, 2, 3, 300, 2_000):
         texts = [f"{i * 7919 % 10_007:x}" for i in range(distinct)]
@@ -84,6 +89,31 @@ def test_texts_that_two_threads_sort(kind: pa.DataType, monkeypatch: pytest.Monk
             there = sorted((x for x in set(given) if x is not None), key=str.encode)
             assert found.to_pylist() == [None] * (None in given) + there
             assert found.take(pa.array(codes)).equals(column)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("block", [4, 100])
+def test_least_and_greatest(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces that are longer or shorter than what stays in the cache."""
+    monkeypatch.setattr(threads_module, "BLOCK", block)
+    ends = np.iinfo(kind)
+    values = np.random.default_rng(5).integers(ends.min, ends.max, 300, kind, endpoint=True)
+    for some in (values, values[::3], values[:1], np.append(values, [ends.min, ends.max])):
+        assert threads_module.extremes(some) == (min(some.tolist()), max(some.tolist()))
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("span", [1, 20, 100_000])
+def test_rows_in_order_of_key_and_number(span: int) -> None:
+    """Few keys and numbers, in one sort, or many; some keys have no rows."""
+    source = np.random.default_rng(span)
+    for rows in (0, 1, 500):
+        codes, numbers = source.integers(0, 7, rows), source.integers(-5, span, rows)
+        found, bounds = by_group_and_number(codes, 9, numbers)
+        expected = sorted(range(rows), key=lambda i: (codes[i], numbers[i]))
+        assert found.tolist() == expected
+        assert bounds.tolist() == [int((codes < key).sum()) for key in range(10)]
 
 
 @pytest.mark.plain
@@ -148,6 +178,32 @@ def test_half_a_key_is_never_kept() -> None:
     with pytest.raises(pa.ArrowInvalid):
         keys.add([pa.array(["a"])], 1)
     assert len(keys) == keys.most == 0
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("values", [["a", "b", None], [1.5, float("nan"), None], [1, 2, None]])
+def test_keys_that_come_again_have_the_same_numbers_until_they_are_removed(values: Any) -> None:
+    from sash.state.key_numbers import KeyNumbers
+
+    column = pa.array(values)
+    keys = KeyNumbers([column.type])
+    for _ in range(2):
+        assert keys.add([column], 3).tolist() == [0, 1, 2]
+    assert keys.add([column.slice(0, 2)], 2).tolist() == [0, 1]
+    assert keys.add([column], 3).tolist() == [0, 1, 2]
+    keys.remove(np.array([1]))
+    assert keys.add([column], 3).tolist() == [0, 3, 2]
+    others = keys.add([pa.array(range(20)).cast(column.type)], 20)
+    keys.remove(np.setdiff1d(others, [0, 2, 3]))
+    again = keys.add([column], 3)
+    assert again.tolist() == [0, 3, 2]
+    kept = keys.compact()
+    assert kept is not None
+    assert kept[keys.add([column], 3)].tolist() == again.tolist()
+    restored = KeyNumbers([column.type])
+    assert restored.add([column], 3).tolist() == [0, 1, 2]
+    restored.restore(keys.table())
+    assert restored.add([column], 3).tolist() == keys.add([column], 3).tolist()
 
 
 def test_a_key_of_another_type_is_not_asked_for() -> None:

@@ -41,6 +41,12 @@ class BufferCore(Core):
         self._span: Span | None = None
         self._hasty = False
         self._allocate(capacity, roomy=roomy)
+        if kernel.brief:
+            self._make_cells()
+
+    def _make_cells(self) -> None:
+        """Make the places of one input row and of one answer.  Only brief entries use them; a run
+        makes a core of another kernel for each of its pieces, and holds the interpreter's lock."""
         types = self.layout.types
         self._in = [np.zeros(1, dtype=np.uint8 if t == "bool" else np.int64) for t in types]
         self._in_valid = [np.ones(1, dtype=np.uint8) for _ in types]

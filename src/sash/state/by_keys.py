@@ -12,13 +12,21 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..tables.keys import by_group
+from ..tables.order import in_time
 from ..tables.threads import side_by_side
 from .contract import Slices
 from .grove import Grove
 from .numbered import Numbered
 from .parted_forest import PARTS
 
-__all__ = ["ByKeys"]
+__all__ = ["ByKeys", "in_key_order"]
+
+
+def in_key_order(
+    codes: Array, groups: int, times: Array, finer: Array | None
+) -> tuple[Array, Array]:
+    """Put rows in order of key and time; return what `by_group` returns."""
+    return by_group(codes, groups, in_time(times, finer))
 
 
 @dataclass
@@ -36,11 +44,12 @@ class _Spread(Slices):
 @dataclass(frozen=True)
 class ByKeys:
     """Cuts batches for the forests of a grove.  `order` puts rows in order, of which it has the
-    times and the nanoseconds; `marks` says by what the times are cut.  With `spread`, there may be
-    room between the slices of two keys."""
+    numbers of the keys, how many these are, the times and the nanoseconds; it returns what
+    `by_group` returns.  `marks` says by what the times are cut.  With `spread`, there may be room
+    between the slices of two keys."""
 
     grove: Grove[Any]
-    order: Callable[[Array, Array | None], Array | None]
+    order: Callable[[Array, int, Array, Array | None], tuple[Array, Array]]
     marks: Callable[[Array], Array]
     whole: bool
     spread: bool = True
@@ -69,8 +78,8 @@ class ByKeys:
             part, (low, high) = some
             own = np.flatnonzero((codes >= low) & (codes < high))
             when = times[own]
-            ordered = self.order(when, None if finer is None else finer[own])
-            at, bounds = by_group(codes[own] - low, high - low, ordered)
+            ties = None if finer is None else finer[own]
+            at, bounds = self.order(codes[own] - low, high - low, when, ties)
             given = own[at], self.marks(when[at]), bounds
             room = slice(int(rows_before[low]), int(rows_before[high]))
             for forest, (columns, _), into in zip(forests, read, partials, strict=True):

@@ -17,12 +17,11 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..slicing.edges import edges_of
 from ..tables.arrow import one_array
-from ..tables.keys import by_group, key_codes
-from ..tables.order import in_time, nanoseconds
-from ..tables.threads import rise
+from ..tables.keys import by_group_and_number, key_codes
+from ..tables.order import nanoseconds
 from ..windows.contract import UTC
 from .answers import joined_reasons
-from .by_keys import ByKeys
+from .by_keys import ByKeys, in_key_order
 from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
 from .grove import Grove
@@ -65,19 +64,21 @@ class ForestState(State):
             whole = not self._plan.ordered
             cut = ByKeys(self._grove, self._order, lambda own: own, whole=whole)
             return cut(table, times, finer, codes, keys, threads)
-        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, self._order(times, finer))
+        rows, bounds = self._order(codes, len(keys[0]) if keys else 1, times, finer)
         shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
         cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])
 
-    def _order(self, times: Array, finer: Array | None) -> Array | None:
-        """The order of the rows by time; None if they are in order.  If the order of events within
-        a slice does not matter, the order by slice, because small numbers are quickly sorted; the
-        events of a slice then stay as they came, whether or not all rows are in order of time."""
+    def _order(
+        self, codes: Array, groups: int, times: Array, finer: Array | None
+    ) -> tuple[Array, Array]:
+        """Put rows in order of key and time; see `by_group`.  If the order of events within a slice
+        does not matter, put them in order of key and slice, because small numbers are quickly
+        sorted; the events of a slice then stay as they came."""
         if self._plan.ordered:
-            return in_time(times, finer)
-        return None if rise(times) else in_time(self._edges.number(times))
+            return in_key_order(codes, groups, times, finer)
+        return by_group_and_number(codes, groups, self._edges.number(times))
 
     def step(self, slices: Slices | None, step: Step) -> Emitted:
         """Insert slices, emit windows, forget the slices that no open window holds.

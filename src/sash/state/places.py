@@ -22,7 +22,7 @@ import numpy as np
 
 from ..kernels.columns import Array, Table, joined
 from ..kernels.core import BufferCore, make_core
-from ..kernels.program import Kernel
+from ..kernels.program import Kernel, specialise
 from ..kernels.slots import (
     Columns,
     Memory,
@@ -150,8 +150,7 @@ def slices_by_place(
     else:
         return None
     size = span * rows.groups
-    cores = [make_core(PLACES, group.operator, 1) for group in plan.groups]
-    if not all(isinstance(core, BufferCore) for core in cores):
+    if any(specialise(PLACES, group.operator).layout is None for group in plan.groups):
         return None
 
     def places(runs: tuple[Run, ...], out: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -51,12 +52,13 @@ __all__ = [
     "unlimited",
 ]
 
-_BEFORE, _AFTER = -UNBOUNDED, UNBOUNDED - 2  # before and after all windows; the distance fits int64
+# before and after all windows; the distance fits int64
+_BEFORE, _AFTER = np.int64(-UNBOUNDED), np.int64(UNBOUNDED - 2)
 
 
 def unlimited(groups: int) -> tuple[Array, Array]:
     """The first and the last window to answer for each group, if all windows are wanted."""
-    return np.full(groups, _BEFORE), np.full(groups, _AFTER)
+    return np.broadcast_to(_BEFORE, groups), np.broadcast_to(_AFTER, groups)
 
 
 def room_for(slices: int) -> int:
@@ -135,13 +137,17 @@ class Windows:
         def answers(name: str) -> pa.Array:
             return pa.concat_arrays([part.values.pop(name) for part in parts])
 
-        work = [partial(numbers, "numbers"), partial(numbers, "covered")]
+        def places() -> Array:
+            return np.concatenate([part.ends + n for part, n in before])
+
         names = list(parts[0].values)
+        work: list[Callable[[], Any]]
+        work = [partial(numbers, "numbers"), partial(numbers, "covered"), places]
         work += [partial(answers, name) for name in names]
         many = threads if sum(counts) >= 4 * pieces.PIECE else 1
-        made, covered, *joined = side_by_side(lambda join: join(), work, many)
+        made, covered, ends, *joined = side_by_side(lambda join: join(), work, many)
         return Windows(
-            np.concatenate([part.ends + n for part, n in before]),
+            ends,
             made,
             covered,
             dict(zip(names, joined, strict=True)),

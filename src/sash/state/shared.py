@@ -20,11 +20,11 @@ from ..kernels.columns import Array
 from ..query.plan import Plan
 from ..slicing.composite import Composite
 from ..tables.arrow import one_array
-from ..tables.keys import by_group, key_codes
-from ..tables.order import in_time, nanoseconds
+from ..tables.keys import key_codes
+from ..tables.order import nanoseconds
 from ..windows import Aligned
 from ..windows.contract import EVER, UTC
-from .by_keys import ByKeys
+from .by_keys import ByKeys, in_key_order
 from .contract import NEW, Emitted, Recalled, Slices, Step, StepFailed
 from .emitted_before import EmittedBefore
 from .grove import Grove
@@ -170,9 +170,9 @@ class SharedState:
         finer = nanoseconds(one_array(table.column(self._union.query.time)), times)
         divisible = self._clock is UTC and self._grove.divisible
         if threads > 1 and divisible and keys and len(keys[0]) > 1:
-            cut = ByKeys(self._grove, in_time, self._marks(times), whole=False, spread=False)
+            cut = ByKeys(self._grove, in_key_order, self._marks(times), whole=False, spread=False)
             return cut(table, times, finer, codes, keys, threads)
-        rows, bounds = by_group(codes, len(keys[0]) if keys else 1, in_time(times, finer))
+        rows, bounds = in_key_order(codes, len(keys[0]) if keys else 1, times, finer)
         shown = self._clock.reading(times[rows])
         shown = self._marks(shown)(shown)
         cuts = [f.cut(table, rows, shown, bounds, whole=False) for f in self._grove.forests]

@@ -24,7 +24,7 @@ from ..kernels.spans import room
 from ..operators import count
 from .threads import cut_rows, side_by_side
 
-__all__ = ["MOST_KEYS", "inverse", "moved", "moved_table", "places_by_key"]
+__all__ = ["MOST_KEYS", "counts_by_key", "inverse", "moved", "moved_table", "places_by_key"]
 
 #: For up to so many keys, the ends of the keys' rows fit into the processor's caches.
 MOST_KEYS = 1 << 12
@@ -50,19 +50,23 @@ def place_rows(m: Memory, codes: Any, rows: int, ends: Any, places: Any) -> None
 PLACED = Kernel("placed", (count_rows, place_rows), ("count_rows", "place_rows"))
 
 
+def counts_by_key(codes: Array, keys: int) -> Array:
+    """How many rows each key has.  numpy's bincount would hold the interpreter's lock meanwhile."""
+    counts = np.zeros(keys, dtype=np.int64)
+    core = make_core(PLACED, count.of("int64"), 1)
+    with core.call() as call:
+        given = call.integers(codes), len(codes)
+        core.run.count_rows(core.m, *given, call.integers(counts))
+    return counts
+
+
 def places_by_key(codes: Array, keys: int, threads: int) -> tuple[Array, Array]:
     """Each row's place in the order by key, and the bounds of the keys' rows in that order: one
     more than there are keys."""
     pieces = cut_rows(len(codes))
 
     def count_of(piece: tuple[int, int]) -> Array:
-        first, last = piece
-        counts = np.zeros(keys, dtype=np.int64)
-        core = make_core(PLACED, count.of("int64"), 1)
-        with core.call() as call:
-            given = call.integers(codes[first:last]), last - first
-            core.run.count_rows(core.m, *given, call.integers(counts))
-        return counts
+        return counts_by_key(codes[slice(*piece)], keys)
 
     counts = np.stack(side_by_side(count_of, pieces, threads), axis=1)
     begins = (np.cumsum(counts) - counts.ravel()).reshape(counts.shape)

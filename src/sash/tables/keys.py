@@ -10,9 +10,17 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..kernels.spans import room
+from .order import in_time
 from .threads import BLOCK, PIECE, cut_groups, cut_rows, extremes, side_by_side
 
-__all__ = ["by_group", "key_codes", "maps_in_order", "one_zero_in", "repeated"]
+__all__ = [
+    "by_group",
+    "by_group_and_number",
+    "key_codes",
+    "maps_in_order",
+    "one_zero_in",
+    "repeated",
+]
 
 Run = tuple[int, int]  # a range of rows
 
@@ -108,43 +116,54 @@ def _codes(column: pa.Array, threads: int = 1) -> tuple[Array, pa.Array]:
             codes, distinct = near
             return codes, pa.array(distinct).cast(column.type)
     try:
-        parts, found = _encoded(column, threads)
-        order = _order_of(found, threads)
+        parts, values = _encoded(column, threads)
+        ranks, found = _ranked(values, threads, distinct=len(parts) == 1)
     except pa.ArrowNotImplementedError:
         return _codes_of_lists(column)
-    # Arrow puts nulls last, after NaN
-    null = np.asarray(found.is_null())[order]
-    order = np.concatenate([order[null], order[~null]])
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
     codes = room(len(column), np.int64)
 
-    def fill(i: int) -> None:
-        first, last, indices, among = parts[i]
-        ranks = rank if among is None else rank[among]
-        np.take(ranks, indices, out=codes[first:last], mode="clip")
+    def fill(part: _Encoded) -> None:
+        first, last, indices, begin = part
+        np.take(ranks[begin:], indices, out=codes[first:last], mode="clip")
 
-    side_by_side(fill, range(len(parts)), threads)
-    return codes, found.take(pa.array(order))
+    side_by_side(fill, parts, threads)
+    return codes, found
 
 
-def _order_of(found: pa.Array, threads: int) -> Array:
-    """The order of distinct values, nulls last.  To compare texts takes long, so one thread sorts
-    those below a middle one, and another the rest; the order is the same."""
+def _ranked(values: pa.Array, threads: int, *, distinct: bool) -> tuple[Array, pa.Array]:
+    """The number of each value among the distinct values in order, null first, and these.  To
+    compare texts takes long, so one thread has those below a middle one, and another the rest."""
     types = pa.types
-    text = types.is_string(found.type) or types.is_large_string(found.type)
-    if threads == 1 or not text or len(found) < _MANY_TEXTS:
-        return np.asarray(pc.array_sort_indices(found), dtype=np.int64)
-    sample = found.take(pa.array(np.arange(0, len(found), len(found) // 256 or 1)))
+    text = types.is_string(values.type) or types.is_large_string(values.type)
+    if threads == 1 or not text or len(values) < _MANY_TEXTS:
+        return _ranks_of(values, distinct=distinct)
+    sample = values.take(pa.array(np.arange(0, len(values), len(values) // 256 or 1)))
     middle = sample.take(pc.array_sort_indices(sample).slice(len(sample) // 2, 1))[0]
-    below = np.asarray(pc.less(found, middle).fill_null(False))
+    less = np.asarray(pc.less(values, middle).fill_null(True))
 
-    def order(some: Array) -> Array:
+    def of_half(some: Array) -> tuple[Array, Array, pa.Array]:
         at = np.flatnonzero(some)
-        ordered: Array = at[np.asarray(pc.array_sort_indices(found.take(pa.array(at))))]
-        return ordered
+        return at, *_ranks_of(values.take(pa.array(at)), distinct=distinct)
 
-    return np.concatenate(side_by_side(order, [below, ~below], threads))
+    (low, lower, below), (high, upper, above) = side_by_side(of_half, [less, ~less], threads)
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[low], ranks[high] = lower, upper + len(below)
+    return ranks, pa.concat_arrays([below, above])
+
+
+def _ranks_of(values: pa.Array, *, distinct: bool) -> tuple[Array, pa.Array]:
+    """The same in one thread."""
+    at = None
+    if not distinct:
+        encoded = values.dictionary_encode(null_encoding="encode")
+        values, at = encoded.dictionary, np.asarray(encoded.indices)
+    order = np.asarray(pc.array_sort_indices(values), dtype=np.int64)
+    if values.null_count:  # Arrow puts nulls last, after NaN
+        null = np.asarray(values.is_null())[order]
+        order = np.concatenate([order[null], order[~null]])
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks if at is None else ranks[at], values.take(pa.array(order))
 
 
 def _heads(values: Array) -> Array | None:
@@ -157,39 +176,31 @@ def _heads(values: Array) -> Array | None:
 
 
 #: A piece of a column: its first row, the row after its last, the number of each row's value among
-#: the distinct values of the piece, and the numbers of these among the distinct values of the
-#: column; None if the piece is the whole column.
-_Encoded = tuple[int, int, Array, Array | None]
+#: the distinct values of the piece, and the place of the first of these among those of all pieces.
+_Encoded = tuple[int, int, Array, int]
 
 
 def _encoded(column: pa.Array, threads: int) -> tuple[list[_Encoded], pa.Array]:
-    """Number the distinct values of a column, null among them.  Return its pieces, and the distinct
-    values.
-
-    Threads number the values of the pieces, each with a hash table of its own; then one hash table
-    numbers the distinct values of all pieces.  The result does not depend on the pieces.
-    """
+    """Number the distinct values of a column, null among them, in pieces.  Return the pieces, and
+    the distinct values of each, one piece after the other."""
     pieces = cut_rows(len(column), weight=2) if threads > 1 else [(0, len(column))]
     if len(pieces) > 2:
-        sample = column.slice(0, BLOCK)
-        repeats = 16 * len(sample.dictionary_encode().dictionary) < len(sample)
+        sample = column.slice(0, BLOCK // 4)
+        repeats = 4 * len(sample.dictionary_encode().dictionary) < len(sample)
         pieces = cut_rows(len(column), most=16 if repeats else 2, weight=2)
 
     def encode(piece: tuple[int, int]) -> pa.DictionaryArray:
         first, last = piece
         return column.slice(first, last - first).dictionary_encode(null_encoding="encode")
 
-    made = side_by_side(encode, pieces, threads)
-    indices = [np.asarray(part.indices) for part in made]
-    if len(made) == 1:
-        return [(0, len(column), indices[0], None)], made[0].dictionary
-    values = pa.concat_arrays([part.dictionary for part in made])
-    merged = values.dictionary_encode(null_encoding="encode")
-    among = np.split(
-        np.asarray(merged.indices), np.cumsum([len(part.dictionary) for part in made])[:-1]
-    )
-    parts: list[_Encoded] = [(*p, i, a) for p, i, a in zip(pieces, indices, among, strict=True)]
-    return parts, merged.dictionary
+    parts: list[_Encoded] = []
+    values: list[pa.Array] = []
+    begin = 0
+    for piece, made in zip(pieces, side_by_side(encode, pieces, threads), strict=True):
+        parts.append((*piece, np.asarray(made.indices), begin))
+        values.append(made.dictionary)
+        begin += len(made.dictionary)
+    return parts, values[0] if len(values) == 1 else pa.concat_arrays(values)
 
 
 def _codes_of_near(
@@ -229,7 +240,8 @@ def _codes_of_near(
     found = np.flatnonzero(there)
     if len(found) < span:
         # small integers, since a large table is read at random places
-        rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64) - 1
+        rank: Array = np.cumsum(there, dtype=np.int32 if span < 2**31 else np.int64)
+        rank -= 1
         before, codes = codes, room(len(values), np.int64)
 
         def renumber(piece: Run) -> None:
@@ -238,7 +250,7 @@ def _codes_of_near(
                 codes[some] = rank[before[some]]
 
         side_by_side(renumber, cut_rows(len(values)), threads)
-    return codes, found.astype(wide) + wide(least)
+    return codes, found.astype(wide, copy=False) + wide(least)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:
@@ -326,6 +338,19 @@ def by_group(codes: Array, groups: int, order: Array | None) -> tuple[Array, Arr
             part = ((high >> shift) & 0xFFFF).astype(np.uint16)
             sorted_ = sorted_[np.argsort(part[sorted_], kind="stable")]
     return (sorted_ if order is None else order[sorted_]), bounds
+
+
+def by_group_and_number(codes: Array, groups: int, numbers: Array) -> tuple[Array, Array]:
+    """Put rows in order of group, and within a group in order of their numbers, then as they came.
+    Return what `by_group` returns."""
+    least, greatest = extremes(numbers) if len(numbers) else (0, 0)
+    span = greatest - least + 1
+    if groups * span > 1 << 16:
+        return by_group(codes, groups, in_time(numbers))
+    places = codes * span  # one sort instead of two: 10,000 rows in 63 µs, and not in 106
+    places += numbers - least
+    rows, bounds = by_group(places, groups * span, None)
+    return rows, bounds[::span]
 
 
 def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Array]:

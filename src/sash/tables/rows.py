@@ -19,7 +19,7 @@ from ..kernels.columns import Array, Column, Table, joined
 from ..kernels.spans import room
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_between
-from .counting_sort import MOST_KEYS, inverse, moved, moved_table, places_by_key
+from .counting_sort import MOST_KEYS, counts_by_key, inverse, moved, moved_table, places_by_key
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
 from .threads import blocks, cut_groups, cut_rows, extremes, rise, side_by_side
@@ -129,10 +129,11 @@ class Parts:
         fine = (groups - 1 >> shift) + 1
 
         def count(piece: Run) -> Array:
-            return np.bincount(codes[slice(*piece)] >> shift, minlength=fine)
+            return counts_by_key(codes[slice(*piece)] >> shift, fine)
 
+        counts = np.stack(side_by_side(count, pieces, threads))
         bounds = np.zeros(fine + 1, dtype=np.int64)
-        np.cumsum(np.sum(side_by_side(count, pieces, threads), axis=0), out=bounds[1:])
+        np.cumsum(counts.sum(axis=0), out=bounds[1:])
         ranges = cut_groups(bounds, weight=weight)
         if len(ranges) == 1:
             return
@@ -154,17 +155,17 @@ class Parts:
         )
         self.columns = [moved.table(table) for table in columns]
 
-        def sort(piece: Run) -> Array:
+        def sort(piece: Run) -> None:
             first, last = piece
             part = of_fine[codes[first:last] >> shift]
             order = np.argsort(part, kind="stable")  # a radix sort
             moved.move(first, last, order)
             at[first:last] = order + first
-            ends = np.full(len(ranges) + 1, first)
-            ends[1:] += np.cumsum(np.bincount(part, minlength=len(ranges)))
-            return ends
 
-        ends = np.stack(side_by_side(sort, pieces, threads), axis=1).tolist()
+        side_by_side(sort, pieces, threads)
+        # for each part, how many rows of each piece it has
+        own = np.add.reduceat(counts, [low for low, _ in ranges], axis=1).T
+        ends = np.cumsum([[first for first, _ in pieces], *own], axis=0).tolist()
         self._runs = [tuple(zip(*both, strict=True)) for both in pairwise(ends)]
 
     def __len__(self) -> int:
