@@ -77,8 +77,10 @@ class KeyNumbers:
 
     def add(self, columns: list[pa.Array], count: int) -> Array:
         """The number of each of these distinct keys; new keys get new numbers."""
-        if self._last is not None and all(map(pa.Array.equals, columns, self._last[0])):
-            return self._last[1]  # to look up a thousand keys takes 0.1 ms
+        if self._last is not None and len(self._last[1]) == count:
+            # to look up a thousand keys takes 0.1 ms
+            if all(map(pa.Array.equals, columns, self._last[0])):
+                return self._last[1]
         names = _names(columns, count)
         numbers = self._numbers
         found = list(map(numbers.get, names))
