@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.test_event_streams import (
@@ -199,3 +200,20 @@ def test_a_watermark_without_events_lets_entries_go(window: Any) -> None:
     assert s.state_size()["slices"] > 0
     s.advance(newest + timedelta(seconds=6))
     assert s.state_size()["slices"] == 0
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "window", [sash.tumbling(10), sash.trailing(10), sash.session(3)], ids=repr
+)
+def test_the_user_may_write_over_the_memory_of_one_row(window: Any) -> None:
+    times, keys = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    batch = pa.record_batch({"t": pa.array(times), "k": pa.array(keys)})
+    q = query(window=window, select={"n": sash.count()})
+    s, other = q.stream(), q.stream()
+    made: list[list[Any]] = [[], []]
+    for times[0], keys[0] in [(1, 5), (2, 6), (3, 5), (4, 7), (5, 6), (6, 6)]:
+        copied = pa.record_batch({name: batch[name].to_pylist() for name in ("t", "k")})
+        for rows, one, given in zip(made, (s, other), (batch, copied), strict=True):
+            rows += one.push(given).to_pylist()
+    assert made[0] + s.close().to_pylist() == made[1] + other.close().to_pylist()

@@ -22,6 +22,8 @@ __all__ = ["KeyNumbers"]
 #: The types of keys whose Python values the dict has as they are.
 _PLAIN = {pa.int64(): int, pa.string(): str, pa.large_string(): str, pa.bool_(): bool}
 
+_NO_KEYS: tuple[list[pa.Array], Array] = [], np.zeros(0, dtype=np.int64)
+
 
 class KeyNumbers:
     """Keys, their numbers, and their order."""
@@ -36,7 +38,7 @@ class KeyNumbers:
         self._there = np.zeros(0, dtype=bool)
         self._order: Array | None = None
         # the keys that came last, with their numbers: batch after batch often has the same keys
-        self._last: tuple[list[pa.Array], Array] | None = None
+        self._last = _NO_KEYS
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -77,10 +79,9 @@ class KeyNumbers:
 
     def add(self, columns: list[pa.Array], count: int) -> Array:
         """The number of each of these distinct keys; new keys get new numbers."""
-        if self._last is not None and len(self._last[1]) == count:
-            # to look up a thousand keys takes 0.1 ms
-            if all(map(pa.Array.equals, columns, self._last[0])):
-                return self._last[1]
+        last, known = self._last
+        if len(known) == count and all(map(pa.Array.equals, columns, last)):
+            return known  # to look up a thousand keys takes 0.1 ms
         names = _names(columns, count)
         numbers = self._numbers
         found = list(map(numbers.get, names))
@@ -151,7 +152,7 @@ class KeyNumbers:
         """Remove the keys with these numbers."""
         if not len(numbers):
             return
-        self._last = None
+        self._last = _NO_KEYS
         for number in numbers.tolist():
             del self._numbers[self._names[number]]
             self._names[number] = None
@@ -164,7 +165,7 @@ class KeyNumbers:
         number of each new number, or None if the numbers stay."""
         if self.most < 16 or 2 * len(self) > self.most:
             return None
-        self._last = None
+        self._last = _NO_KEYS
         kept = np.flatnonzero(self._there)
         at = pa.array(kept)
         self.columns = [c.take(at) for c in self.columns]
@@ -184,7 +185,7 @@ class KeyNumbers:
 
     def restore(self, table: pa.Table) -> None:
         """Restore the keys from what `table` returned."""
-        self._last = None
+        self._last = _NO_KEYS
         self._there = np.array(table.column(0))
         self.columns = [one_array(table.column(i)) for i in range(1, table.num_columns)]
         self._names = _names(self.columns, len(self._there))

@@ -24,6 +24,7 @@ __all__ = [
 
 Run = tuple[int, int]  # a range of rows
 
+_FIRST = pa.array([0])
 _MANY_TEXTS = 1 << 14  # to sort so many takes 2 ms
 
 
@@ -36,7 +37,8 @@ def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Arr
     if not columns:
         return np.zeros(rows, dtype=np.int64), []
     if rows == 1 and all(map(_as_it_is, columns)):
-        return np.zeros(1, dtype=np.int64), list(columns)
+        # copies, because the caller may write over the memory of a batch
+        return np.zeros(1, dtype=np.int64), [column.take(_FIRST) for column in columns]
     codes, parts = _codes(columns[0], threads)
     many = [parts]
     for column in columns[1:]:
