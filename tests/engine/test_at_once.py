@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import numpy as np
 import pyarrow as pa
 import pytest
 from tests.engine.test_event_streams import (

@@ -13,7 +13,7 @@ run yet, so that small pushes make one run together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..tables.arrow import from_ipc, one_array, times_of, to_ipc
 __all__ = ["Waiting"]
 
 _PUSHES = 32  # as many make a run
+_FIRST = pa.array([0])
 _NO_SPAN = 2**62, -(2**62)
 
 
@@ -201,9 +202,10 @@ class Waiting:
 
 
 def _in_time(parts: list[_Part]) -> _Part:
-    """Join runs into one, in order of time, without the rows that have left."""
+    """Join runs into one, in order of time, without the rows that have left, in memory of their
+    own: the caller may write over the memory of a batch."""
     if len(parts) == 1 and len(parts[0].times) == 1:
-        return parts[0]
+        return replace(parts[0], table=parts[0].table.take(_FIRST))
     parts = [part.rest() for part in parts]
     times = np.concatenate([part.times for part in parts])
     numbers = np.concatenate([part.numbers for part in parts])
