@@ -78,9 +78,10 @@ test: java style ## lint, and all tests: compiled, with the JIT off, and on Spar
 	@$(MAKE) --no-print-directory --jobs=4 $(SYNC) types local spark faults
 	@echo "==> all stages passed"
 
+# Spark's tests, in one session, take longest: these take what time they leave.
 local: ## the tests without Spark: compiled, then with the JIT off
-	@$(MAKE) --no-print-directory unit
-	@$(MAKE) --no-print-directory plain
+	@nice -n 5 $(MAKE) --no-print-directory unit
+	@nice -n 5 $(MAKE) --no-print-directory plain
 
 test-full: ## the same, with whole products of parameters and more examples (an hour)
 	@SASH_FULL=1 $(MAKE) --no-print-directory test

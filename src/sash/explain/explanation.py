@@ -117,7 +117,7 @@ class Explanation:
     >>> q = sash.Query(
     ...     time="t", window=sash.sliding("6 min", "2 min"), select={"n": sash.count()}
     ... )
-    >>> found = q.explain(pa.schema({"t": pa.int64()}))
+    >>> found = q.explain(pa.schema({"t": pa.timestamp("us")}))
     >>> found.windows.slices, found.windows.per_event, found.kept.entry_bytes
     (3, 3, 16)
     >>> found.warnings
