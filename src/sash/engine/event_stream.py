@@ -143,10 +143,7 @@ class EventStream(Stream, ABC):
         given, misfits = self._conformed(table)
         found = self._admit(given, reasons | misfits)
         self._late.add(table, found.late, self._missed, self._plan.time_type)
-        if found.failed:
-            self._turns.changing = False  # the change is complete; a warning may raise
-            warn_of(found.failed)
-        return found.made
+        return self._given_out(found.made, found.failed)
 
     def _judged_at_once(self, batch: Any) -> Judged | None:
         """A batch that needs no conversion, and of which each row counts, without the fixed price
@@ -178,6 +175,10 @@ class EventStream(Stream, ABC):
         at.rows += len(times)
         at.counted += len(times)
         self._delays = self._delays + delays
+        return self._given_out(made, failed)
+
+    def _given_out(self, made: Any, failed: dict[int, str]) -> Any:
+        """The rows that a batch emits, with a warning if some lack answers."""
         if failed:
             self._turns.changing = False  # the change is complete; a warning may raise
             warn_of(failed)
@@ -308,10 +309,7 @@ class EventStream(Stream, ABC):
     def _as_pushed(self, outcome: Any) -> Any:
         if outcome is None:
             return as_given(pa.table({}), self._kind)
-        if outcome.failed:
-            self._turns.changing = False  # the change is complete; a warning may raise
-            warn_of(outcome.failed)
-        return outcome.made
+        return self._given_out(outcome.made, outcome.failed)
 
     def _failure(self, error: StepFailed) -> CombineFailed:
         """The error to raise for a step in which `combine` raised."""
