@@ -345,3 +345,15 @@ def test_what_cannot_run_is_refused_as_it_would_be() -> None:
         query(sash.tumbling(5)).explain(SAMPLE.drop_columns(["x"]))
     with pytest.raises(ValueError, match="at least one row"):
         query(sash.tumbling(5)).stream().explain(data=SAMPLE, batch=0)
+
+
+@pytest.mark.parametrize("lateness", ["0 seconds", "20 hours", "30 days"])
+@pytest.mark.parametrize("made", [sash.first("x"), sash.sum("x")], ids=["first", "sum"])
+@pytest.mark.parametrize("window", [sash.sliding("3 hours", "1 minute"), sash.tumbling("1 hour")])
+def test_no_combines_are_expected_less_than_none(window: Any, made: Any, lateness: str) -> None:
+    """If the order of events matters, nobody knows how many entries a window will have."""
+    q = sash.Query(time="t", by=["k"], window=window, select={"a": made})
+    for mode in ("final", "live"):
+        costs = q.stream(lateness=lateness, mode=mode).explain({"t": [1], "k": [1], "x": [1]}).costs
+        assert min(costs.per_event, costs.per_entry, costs.per_row) >= 0
+        assert "-" not in costs.words

@@ -96,7 +96,7 @@ def costs_of_stream(
     leaf = 16 if plan is None else max(leaf_entries(g.operator) for g in plan.groups)
     entry, row = _in_tree(leaf, held, inside, late, together)
     if older and held >= leaf and isinstance(window, Aligned):
-        row = min(inside - 1, _range_in_tree(leaf, held))
+        row = max(min(inside - 1, _range_in_tree(leaf, held)), 0.0)
     into = "its slice" if isinstance(window, Aligned) else "the partial of its time"
     tail = "" if late < 1 else ", more the later it comes"
     return Costs(

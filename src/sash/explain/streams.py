@@ -61,7 +61,7 @@ def explain_stream(
         select_only(query) if plan is None else partials_of(plan),
         stream_steps(query, plan, mode),
         kept,
-        _costs(query.window, plan, kept, _late_slices(query.window, lateness), mode),
+        _costs(query.window, plan, kept, lateness, mode),
         cautions(query, plan, "Query.stream", lateness),
     )
     if query.several and isinstance(query.window, Aligned):
@@ -114,10 +114,16 @@ def in_records(made: Explanation, query: Query, where: str, batch: str) -> Expla
     )
 
 
-def _costs(window: Window, plan: Plan | None, kept: Kept, late: int, mode: Mode) -> Costs:
+def _costs(window: Window, plan: Plan | None, kept: Kept, lateness: int, mode: Mode) -> Costs:
     """The expected combines if windows are full; if events decide how many entries a window has,
-    for a tree of one leaf."""
-    held = 16 if kept.entries is None or kept.entry == "key" else kept.entries
+    for a tree of one leaf, whose entries are spread evenly over windows and lateness."""
+    late: float = _late_slices(window, lateness)
+    if kept.entries is None or kept.entry == "key":
+        held = 16
+        if isinstance(window, Aligned):
+            late = held * lateness / (window.cycle.longest + lateness)
+    else:
+        held = kept.entries
     older = mode == "live"  # late events may change windows before
     return costs_of_stream(window, plan, held=held, inside=held - late, late=late, older=older)
 
