@@ -3,6 +3,8 @@ itself, over every cutting, and what they have in common is kept once."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -206,6 +208,69 @@ def test_a_batch_is_in_or_out_as_a_whole() -> None:
         s.push([{"ts": 1, "x": 0}])
     s.push([{"ts": 1, "x": "text", "y": 1}])
     assert s.close()["a"].to_pylist() == [{"m": "text"}]
+
+
+_EACH = (
+    "SELECT k, max(x) OVER (PARTITION BY k ORDER BY ts RANGE INTERVAL 5 MICROSECONDS PRECEDING) "
+    "AS m FROM t"
+)
+_MAX = sash.sql("SELECT max(x) AS m FROM t GROUP BY window(ts, '10 microseconds')")
+
+
+def _max_of(column: str, *by: str) -> sash.Query:
+    return sash.Query(time="ts", by=by, window=sash.tumbling(10), select={"m": sash.max(column)})
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    "given",
+    [
+        sash.share({"a": _MAX, "b": _max_of("y", "k")}),
+        sash.share(
+            {"a": _MAX, "b": sash.sql("SELECT k, max(y) AS m FROM t GROUP BY k, window(ts, '1 d')")}
+        ),
+        sash.share({"a": sash.sql(_EACH), "b": _max_of("y", "k")}),
+        sash.share({"a": _max_of("x"), "b": _max_of("y", "k")}),
+    ],
+    ids=["query", "statement", "each", "queries"],
+)
+def test_a_batch_that_one_refuses_leaves_all_as_they_were(given: Any, first: bool) -> None:
+    good = {"ts": [1], "x": [3], "y": [4], "k": ["a"]}
+    unfit: list[Any] = [
+        pa.table({**good, "reason": ["mine"]}),
+        pa.table([[1], [3], [4], [4], ["a"]], names=["ts", "x", "y", "y", "k"]),
+        pa.table({"ts": [1], "x": [3], "k": ["a"]}),
+        {"ts": [1], "x": [3], "k": ["a"]},
+    ]
+    if first:
+        unfit += [[{"ts": 1, "x": 3, "y": object(), "k": "a"}]]
+    else:
+        unfit += [pa.table({**good, "y": [[1]]}), pa.table({**good, "k": [[1]]})]
+        unfit += [pa.table({**good, "y": pa.array([1], pa.timestamp("us"))})]
+    for batch in unfit:
+        s = given.stream()
+        if not first:
+            s.push(good)
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            s.push(batch)
+        s.push(pa.table(good))
+        assert all(s.counts[name]["rows"] == 2 - first for name in "ab")
+        assert [t["m"].to_pylist()[-1] for t in s.close().values()] == [3, 4]
+
+
+def test_copies_have_their_own_state() -> None:
+    for given in (_MAX, sash.share({"a": _MAX, "b": _max_of("x")})):
+        s = given.stream()
+        s.push([{"ts": 1, "x": 3, "k": "a"}])
+        for made in (copy.copy(s), copy.deepcopy(s)):
+            made.push([{"ts": 2, "x": 4, "k": "a"}])
+            made.close()
+        found = s.close()
+        each = [found] if given is _MAX else list(found.values())
+        assert [t["m"].to_pylist() for t in each] == [[3]] * len(each)
+        own = f"sash.{type(s).__name__}.from_bytes"
+        with pytest.raises(TypeError, match=f"a stream cannot be pickled; .*{own}"):
+            pickle.dumps(s)
 
 
 def test_other_statements_are_refused() -> None:

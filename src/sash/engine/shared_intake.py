@@ -3,7 +3,7 @@ before any member has inserted it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +12,12 @@ from ..query.names import check_column
 from ..query.plan import make_plan
 from ..query.query import Query
 from ..tables.arrow import as_arrow, filtered
-from ..tables.intake import given_table, lacks_types
+from ..tables.intake import Prepared, conform, given_table, is_columns, lacks_types
 from .failures import for_query
+from .late import check_names
+from .stream import Stream
 
-__all__ = ["check_fits", "read_once"]
+__all__ = ["check_batch", "check_fits", "read_once"]
 
 
 def read_once(batch: Any) -> Any:
@@ -28,23 +30,39 @@ def read_once(batch: Any) -> Any:
 
 
 def check_fits(
-    queries: Mapping[str, Query], new: Collection[str], given: Any, schema: pa.Schema | None
+    stream: Stream, queries: Mapping[str, Query], given: Any, schema: pa.Schema | None
 ) -> None:
-    """Refuse a batch that a query would refuse.  The queries in `new` do not know the types of
-    their columns yet; for other queries, an event that does not fit is late, and its batch is not
-    refused."""
+    """Refuse a batch that a stream of these queries would refuse.  If the stream knows the types
+    of its columns, an event that does not fit is late, and its batch is not refused."""
+    new = stream._plan is None
     for name, query in queries.items():
         table = given
-        if not isinstance(given, pa.Table):
-            if name not in new:
+        if isinstance(given, Prepared):
+            table = given.table
+        elif not isinstance(given, pa.Table):
+            if not new and not is_columns(given, query.time):
                 continue
             table, _ = given_table(given, query, schema, {})
-        if name in new and not len(table.schema):
+        if new and not len(table.schema):
             continue
         for column in query.columns:
             check_column(column, table.column_names, reader=f"query {name!r}", what="the batch")
-        if name in new and not lacks_types(table, query):
+        if new and not lacks_types(table, query):
             with for_query(name):
                 make_plan(query, table.schema)
-                if query.where is not None:
-                    filtered(table.schema.empty_table(), query.where)
+        if query.where is not None and (not new or not lacks_types(table, query)):
+            with for_query(name):
+                filtered(table.schema.empty_table(), query.where)
+        check_batch(stream, table)
+
+
+def check_batch(stream: Stream, table: pa.Table) -> None:
+    """Refuse a table whose columns have names of late rows, or types that cannot become those of
+    the batches before."""
+    check_names(table.column_names, stream._late.added)
+    if stream._plan is None:
+        return
+    known: pa.Schema = getattr(stream, "_read", stream._schema)
+    there = set(table.column_names)
+    other = [f for f in known if f.name in there and table.schema.field(f.name).type != f.type]
+    conform(table.schema.empty_table(), pa.schema(other), stream._only_time)

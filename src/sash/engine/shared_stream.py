@@ -220,8 +220,7 @@ class SharedStream:
         kind, given = kind_of(batch), batch
         if len(self._members) > 1:
             given = read_once(batch)
-            new = [n for m in self._members if m.stream._plan is None for n in m.names]
-            check_fits(self._queries, new, given, self._schema)
+            self._check_fits(given)
         if self._journal is not None:
             self._journal.spill()  # an error has changed nothing
         made = self._all(lambda stream: stream.push(given))
@@ -233,6 +232,12 @@ class SharedStream:
             self._turns.changing = False  # the change is complete; a warning may raise
             self._late.warn()
         return made
+
+    def _check_fits(self, batch: Any) -> None:
+        """Refuse a batch that one of the queries would refuse, before any of them has it."""
+        for member in self._members:
+            some = {name: self._queries[name] for name in member.names}
+            check_fits(member.stream, some, batch, self._schema)
 
     def _all(self, call: Callable[[Stream], Any]) -> dict[str, Any]:
         """Call each member, and collect the results by query.  If a member raises after another

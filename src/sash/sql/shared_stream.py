@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
 from ..engine.described import counts_of, line_of, names_text, stream_time, streams_of
 from ..engine.late import ADDED, joined_late
+from ..engine.shared_intake import check_fits
 from ..engine.shared_late import QUERIES, check_no_queries, named
 from ..engine.shared_stream import SharedStream
 from ..engine.snapshots import check_bytes, joined, parts
@@ -55,6 +57,9 @@ class _Member(Protocol):
     def intake(self) -> Intake | None:
         """Prepares the batches; None if the queries take events unchanged."""
 
+    def check(self, batch: Any) -> None:
+        """Refuse a batch that the stream would refuse."""
+
     def each(self, found: Any) -> dict[str, pa.Table]:
         """The rows of each statement, from the rows that the streams emitted."""
 
@@ -77,6 +82,9 @@ class _Queries:
 
     def __init__(self, names: Sequence[str], stream: SharedStream) -> None:
         self.names, self.stream = names, stream
+
+    def check(self, batch: Any) -> None:
+        self.stream._check_fits(batch)
 
     def each(self, found: Any) -> dict[str, pa.Table]:
         return dict(found)
@@ -103,6 +111,9 @@ class _Alone:
     @property
     def stream(self) -> Any:
         return self.sql._stream
+
+    def check(self, batch: Any) -> None:
+        check_fits(self.stream, {self.names[0]: self.stream._query}, batch, None)
 
     def each(self, found: Any) -> dict[str, pa.Table]:
         return {self.names[0]: self.sql._emitted(found, "")}
@@ -133,6 +144,9 @@ class _Group:
         self.names, self._statements = tuple(statements), statements
         self.intake: Intake | None = intake
         self._mode, self.stream = intake.mode, stream
+
+    def check(self, batch: Any) -> None:
+        self.stream._check_fits(batch)
 
     def each(self, found: Any) -> dict[str, pa.Table]:
         made = {}
@@ -211,6 +225,25 @@ class SharedSqlStream:
             broken=self._turns.broken,
         )
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a stream cannot be pickled; save it with to_bytes(), and restore it with "
+            "sash.SharedSqlStream.from_bytes(data, shared)"
+        )
+
+    def __copy__(self) -> SharedSqlStream:
+        """A copy with its own state."""
+        return deepcopy(self)
+
+    def __deepcopy__(self, memo: Any) -> SharedSqlStream:
+        return self._copied(memo)
+
+    @in_turn
+    def _copied(self, memo: dict[int, Any]) -> SharedSqlStream:
+        made = memo[id(self)] = object.__new__(type(self))
+        vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return made
+
     def _settle(self) -> None:
         """Do nothing: members settle by themselves."""
 
@@ -231,7 +264,6 @@ class SharedSqlStream:
         check_no_queries(batch)
         self._kind = kind
         taken = self._taken(batch)
-
         return self._all(lambda number, member: member.stream.push(taken[number]))
 
     def _taken(self, batch: Any) -> list[Any]:
@@ -239,7 +271,10 @@ class SharedSqlStream:
         intakes = [m.intake for m in self._members]
         before = [None if intake is None else intake.known for intake in intakes]
         try:
-            return [batch if intake is None else intake.taken(batch) for intake in intakes]
+            made = [batch if intake is None else intake.taken(batch) for intake in intakes]
+            for member, one in zip(self._members, made, strict=True):
+                member.check(one)
+            return made
         except BaseException:
             for intake, known in zip(intakes, before, strict=True):
                 if intake is not None:

@@ -10,7 +10,8 @@ import struct
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -102,6 +103,21 @@ class SqlStream:
         text = " ".join(self._planned.source.text.split())
         short = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
         return stream_line(self._stream, "sash.SqlStream", repr(short))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a stream cannot be pickled; save it with to_bytes(), and restore it with "
+            "sash.SqlStream.from_bytes(data, statement)"
+        )
+
+    def __copy__(self) -> SqlStream:
+        """A copy with its own state."""
+        return deepcopy(self)
+
+    def __deepcopy__(self, memo: Any) -> SqlStream:
+        made = memo[id(self)] = object.__new__(type(self))
+        vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return made
 
     def push(self, batch: Any) -> Any:
         """Insert a batch (a table of any kind, an event as a dict, or a list of events), and return

@@ -29,6 +29,7 @@ __all__ = [
     "chosen",
     "conform",
     "given_table",
+    "is_columns",
     "is_utf8",
     "known_names",
     "lacks_types",
@@ -65,8 +66,7 @@ def given_table(
     if isinstance(given, Prepared):
         return given.table, given.reasons
     if isinstance(given, Mapping):
-        whole = given.get(query.time)
-        if hasattr(whole, "__len__") and not isinstance(whole, str | bytes):
+        if is_columns(given, query.time):
             return as_arrow(given), {}
         given = [given]
     elif hasattr(given, "__arrow_c_stream__") or hasattr(type(given), "columns"):
@@ -90,6 +90,12 @@ def given_table(
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(len(events), kind))
     return table, reasons
+
+
+def is_columns(given: Any, time: str) -> bool:
+    """True for a dict of columns, which is a table; an event is a dict of values."""
+    whole = given.get(time) if isinstance(given, Mapping) else None
+    return hasattr(whole, "__len__") and not isinstance(whole, str | bytes)
 
 
 def lacks_types(table: pa.Table, query: Query) -> bool:
