@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +13,8 @@ import pytest
 
 from sash.cli.check import prepare
 from sash.cli.errors import JobError
+from sash.cli.formats import options_on_spark
+from sash.cli.writing import written
 
 from .conftest import JOB, events
 
@@ -103,6 +105,79 @@ def test_sound_sources_pass(
     assert len(found) == len(notes)
     for note, says in zip(found, notes, strict=True):
         assert says in note
+
+
+STARTS = "SELECT k, window.start AS s, count(*) AS n FROM input GROUP BY k, window(ts, '1 hour')"
+TEXT = "SELECT max(k) AS value FROM input GROUP BY window(ts, '1 hour')"
+
+
+@pytest.mark.parametrize(
+    ("sink", "options", "sql", "notes"),
+    [
+        ("csv", {"path": "o", "header": True}, STARTS, []),
+        ("JSON", {"Path": "o", "compression": "gzip"}, None, []),
+        ("parquet", {"path": "o", "parquet.block.size": 9, "zzz": 1}, None, ["sink.options.zzz: "]),
+        ("text", {"path": "o"}, TEXT, []),
+        ("xml", {"path": "o", "rowTag": "row"}, None, []),
+        ("noop", {}, None, []),
+        ("kafka", {"topic": "t", "kafka.bootstrap.servers": "h:1", "kafka.acks": "1"}, TEXT, []),
+        ("delta", {"anything": "x"}, None, []),
+        ("org.own.Sink", {"anything": "x"}, None, []),
+        ("mine", {"x": 1}, None, ["sink.format: 'mine' is none of Spark's own, so a package must"]),
+    ],
+)
+def test_sound_sinks_pass(
+    sink: str, options: dict[str, Any], sql: str | None, notes: list[str], folder: Path
+) -> None:
+    said = ", ".join(f"{json.dumps(n)} = {json.dumps(v)}" for n, v in options.items())
+    text = JOB.replace('path = "out"\nlate = "late"', f'format = "{sink}"\noptions = {{ {said} }}')
+    if sql is not None:
+        text = text.replace('python = "queries:query"', f'sql = "{sql}"')
+    (folder / "job.toml").write_text(f'{text}\n[run]\ncheckpoint = "c"\n')
+    found = prepare("job.toml").notes
+    assert len(found) == len(notes)
+    for note, says in zip(found, notes, strict=True):
+        assert says in note
+
+
+class Recording:
+    """A Spark writer that keeps its format and options."""
+
+    given: dict[str, Any]
+
+    @property
+    def writeStream(self) -> Recording:
+        return self
+
+    def format(self, name: str) -> Recording:
+        self.given = {"format": name}
+        return self
+
+    def options(self, **options: str) -> Recording:
+        self.given |= options
+        return self
+
+
+def test_a_formats_own_path_is_relative_to_the_jobs_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = 'format = "json"\noptions = { Path = "o", pretty = true, retention = 3 }'
+    text = JOB.replace('path = "out"\nlate = "late"', sink)
+    (folder / "job.toml").write_text(f'{text}\n[run]\ncheckpoint = "c"\n')
+    (folder / "else").mkdir()
+    monkeypatch.chdir(folder / "else")
+    ready, nothing = prepare("../job.toml"), cast("Any", None)
+    writer = written(Recording(), ready, "counts", nothing, nothing, remote=False)
+    place = str(folder / "else" / ".." / "o")
+    assert writer.given == {"format": "json", "Path": place, "pretty": "true", "retention": "3"}
+    assert options_on_spark(ready.job, {"path": "s3a://b/o"}) == {"path": "s3a://b/o"}
+    other = '[[query]]\nname = "more"\npython = "queries:longer"\n'
+    text = (folder / "job.toml").read_text()
+    (folder / "job.toml").write_text(text.replace("[sink]", f"{other}\n[sink]"))
+    ready = prepare("../job.toml")
+    for name in ready.queries:  # into one folder of files, Spark would write one of them alone
+        written(writer, ready, name, nothing, nothing, remote=False)
+        assert writer.given["Path"] == f"{place}/{name}"
 
 
 def test_whole_numbers_as_times_have_a_note(folder: Path) -> None:

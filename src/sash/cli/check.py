@@ -29,6 +29,7 @@ from .errors import JobError, Problem
 from .formats import check_options_on_spark
 from .job import Job, is_remote, load
 from .queries import load_queries, sql_problem
+from .sink_formats import check_columns_on_spark, check_sink_on_spark
 from .source import LOCAL_FORMATS, Files, find
 
 __all__ = ["Ready", "arrives_by_tie", "columns_of", "prepare", "query_of"]
@@ -61,6 +62,7 @@ def prepare(path: str | Path, *, local: bool = False) -> Ready:
         notes += _whole_times(job, source)
     else:
         notes += check_options_on_spark(job, source.format)
+        notes += check_sink_on_spark(job)
         if source.schema is not None:
             _check_types(job, source.schema)
         else:
@@ -200,15 +202,19 @@ def _check_query(job: Job, source: Files, given: Any, *, local: bool) -> None:
         return
     if isinstance(given, Query):
         plan, names = _plan(query, schema, place, mode, late=late), schema.names
+        kept = names if isinstance(query.window, Driven) else query.by
+        rows, types = [*kept, "window", *query.select], None
     else:
         tied = given.tie(schema, place, mode, late=late)
         plan, names = tied.plan, tied.columns.names
+        rows, types = tied.rows.names, tied.rows
     if local:
         check_names(names)
         if len(tables.query) > 1:
             check_no_queries(dict.fromkeys(schema.names))
     else:
         _check_names(query, names)
+        check_columns_on_spark(job, rows, types)
         check_answers(with_types(plan))
 
 

@@ -6,13 +6,20 @@ about an option that it does not know: a misspelt `header` reads the header as a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 import pyarrow as pa
 
 from .job import Job, Source
 
-__all__ = ["check_format", "check_options_on_spark", "own_columns"]
+__all__ = [
+    "check_format",
+    "check_option_names",
+    "check_options_on_spark",
+    "options_on_spark",
+    "own_columns",
+]
 
 _FILES = """ignoreCorruptFiles ignoreMissingFiles ignoredPathSegmentRegex pathGlobFilter
 recursiveFileLookup basePath ignoreInvalidPartitionPaths modifiedBefore modifiedAfter path
@@ -109,25 +116,47 @@ def check_options_on_spark(job: Job, format_: str) -> list[str]:
         return [f"source.format: {format_!r} is none of Spark's own, so a package must bring it"]
     if format_ == "kafka":
         _check_kafka(job)
+    return check_option_names(job, "source", format_, _OPTIONS[format_], source.options)
+
+
+def check_option_names(
+    job: Job, table: str, format_: str, known: str, given: Mapping[str, object]
+) -> list[str]:
+    """Refuse misspelt options of a source or a sink; return notes about options that sash does not
+    know."""
     notes = []
-    spelt = {name.lower(): name for name in _OPTIONS[format_].split()}
-    for name in source.options:
+    spelt = {name.lower(): name for name in known.split()}
+    for name in given:
         if name.lower() in spelt or _passes_on(name, format_):
             continue
         near = get_close_matches(name.lower(), spelt, 1, 0.75)
         if near:
             raise job.problem(
-                f"source.options.{name}: Spark's {format_} has no such option, and would ignore "
+                f"{table}.options.{name}: Spark's {format_} has no such option, and would ignore "
                 f"it; did you mean {spelt[near[0]]!r}?",
-                "source",
+                table,
                 "options",
                 name,
             )
         notes.append(
-            f"source.options.{name}: sash knows no such option of {format_}, and Spark ignores "
+            f"{table}.options.{name}: sash knows no such option of {format_}, and Spark ignores "
             "options that it does not know"
         )
     return notes
+
+
+def options_on_spark(
+    job: Job, given: Mapping[str, object], query: str | None = None
+) -> dict[str, str]:
+    """The options of a source or a sink as Spark reads them: text, and a path relative to the job's
+    folder made absolute.  If a job has several queries, each `query` has a folder of its own there:
+    of two streams that write into one folder of files, Spark leaves out the rows of one."""
+    made = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in given.items()}
+    below = "" if query is None or len(job.tables.query) == 1 else f"/{query}"
+    return {
+        n: f"{job.place(v).rstrip('/')}{below}" if n.lower() == "path" else v
+        for n, v in made.items()
+    }
 
 
 def _passes_on(name: str, format_: str) -> bool:

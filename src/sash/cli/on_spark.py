@@ -11,6 +11,7 @@ from typing import Any
 from ..windows import Aligned, duration, duration_text
 from .check import Ready, query_of
 from .errors import Interrupted
+from .formats import options_on_spark
 from .job import AVAILABLE_NOW
 from .report import Watcher, span_text, time_text
 from .spark_reports import Reports
@@ -130,8 +131,7 @@ def source(spark: Any, ready: Ready) -> Any:
     """The events as a streaming DataFrame with a watermark."""
     tables, files = ready.job.tables.source, ready.source
     reader = spark.readStream.format(files.format)
-    for key, value in tables.options.items():
-        reader = reader.option(key, str(value).lower() if isinstance(value, bool) else str(value))
+    reader = reader.options(**options_on_spark(ready.job, tables.options))
     if tables.ddl is not None:
         reader = reader.schema(tables.ddl)
     elif files.place is not None and files.format in ("parquet", "orc"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from .check import Ready
 from .errors import RunError
+from .formats import options_on_spark
 from .job import is_remote
 from .report import Watcher
 from .results import BATCH, as_emitted, as_late, read_batch
@@ -55,7 +56,7 @@ def written(out: Any, ready: Ready, name: str, watch: Watcher, show: Show, *, re
         if _wants(watch, path, remote=remote):
             write = _told(write, {name: (path, late)}, watch)
         return out.writeStream.foreachBatch(write)
-    options = {key: str(value) for key, value in sink.options.items()}
+    options = options_on_spark(job, sink.options, name)
     if sink.format == "console" and not remote:
         return out.writeStream.foreachBatch(_parted(late, _shown(name, show)))
     assert sink.format is not None
