@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from sash.cli import _with_port
+from sash.cli.app import app
 from sash.cli.check import prepare
 from sash.cli.local import run_local
 from sash.cli.paged import PageWatcher
@@ -102,3 +104,12 @@ def test_a_port_may_be_left_out() -> None:
         "8000",
         "job.toml",
     ]
+
+
+def test_a_port_that_is_none_is_refused(folder: Path) -> None:
+    found = CliRunner().invoke(app, ["run", "job.toml", "--local", "--page", "99999999"])
+    assert found.exit_code == 2
+    assert (
+        "--page takes a port from 1 to 65535, or 0 for any that is free, not 99999999"
+        in found.output
+    )

@@ -114,6 +114,10 @@ def run(
             raise typer.BadParameter("--local runs without Spark: leave out --master and --remote")
         if master and remote:
             raise typer.BadParameter("give --master or --remote, not both")
+        if page is not None and not 0 <= page <= 65_535:
+            raise typer.BadParameter(
+                f"--page takes a port from 1 to 65535, or 0 for any that is free, not {page}"
+            )
         ready = prepare(job, local=local)
         shown = partial(_shown, json, paged=None if page is None else (ready, page))
         if local:

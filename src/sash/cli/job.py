@@ -39,7 +39,7 @@ from .lines import Lines, scan
 
 __all__ = ["Job", "JobFile", "Source", "is_remote", "load"]
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 AVAILABLE_NOW = "available now"
 
@@ -107,7 +107,8 @@ class QueryTable(_Table):
     def _folder(cls, given: str) -> str:
         if not _NAME.fullmatch(given):
             raise ValueError(
-                f"name becomes a folder's name: letters, digits, _ and -, not {given!r}"
+                "name becomes a folder's name: a letter, then letters, digits, _ and -, not "
+                f"{given!r}"
             )
         return given
 
@@ -357,7 +358,7 @@ def _of_toml(text: str, error: tomllib.TOMLDecodeError) -> Problem:
     line = int(found[1]) if found else text.count("\n") + 1
     what = re.sub(r"\s*\(at [^)]*\)$", "", said)
     for theirs, ours in _TOML_WORDS.items():
-        what = what.replace(theirs, ours)
+        what = re.sub(theirs, ours, what)
     row = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else ""
     shown = f": {row}" if row else ""
     return Problem(line, f"this is no TOML; {what[:1].lower()}{what[1:]}{shown}")
@@ -367,6 +368,7 @@ def _of_toml(text: str, error: tomllib.TOMLDecodeError) -> Problem:
 _TOML_WORDS = {
     "Invalid value": "invalid value (text stands in quotes)",
     "Cannot overwrite a value": "this key is there twice",
+    r"Cannot declare \(.*\) twice": "this table is there twice",
 }
 
 #: What a value must be, in our words, by pydantic's error names.

@@ -74,7 +74,7 @@ def window_of(
     spark = [c for c in calls if c.name in ("window", "session_window")]
     overs = [n for n in _selected(select) if isinstance(n, Call) and n.over is not None]
     found: list[tuple[str, Node]] = []
-    found += [("window(…) in GROUP BY", c) for c in spark]
+    found += [(f"{c.name}(…) in GROUP BY", c) for c in spark]
     if isinstance(select.source, Table | Cql):
         found.append((f"{_called(select.source)} in FROM", select.source))
     found += [("OVER", c) for c in overs[:1]]
@@ -94,10 +94,11 @@ def window_of(
         asked = _by_cql(select, select.source, source, time, timezone)
     else:
         asked = _by_over(select, source, overs)
-    named = isinstance(asked.time, Column) and asked.time.name.lower()
-    if time is not None and named != time.lower():
+    named = asked.time.name if isinstance(asked.time, Column) else ""
+    if time is not None and named.lower() != time.lower():
         raise source.error(
-            f"time={time!r} and the text name different columns of times; leave out one",
+            f"the windows of this text are over {named or 'an expression'}, and the column of "
+            f"times is given as {time!r}; make the two the same",
             *asked.time.at,
         )
     if select.windows and not asked.over:
