@@ -393,3 +393,41 @@ def test_a_batch_without_rows_may_come_before_all_types_are_known(window: sash.W
     assert polled.counts == s.counts
     with pytest.raises(KeyError, match="column 'k', which is not there; the batch has: t, kk"):
         q.stream().push(events[:0].rename(columns={"k": "kk"}))
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (np.int8(1), 300),
+        (np.uint64(3), -4),
+        (np.float32(1.5), 0.1),
+        (np.float16(0.5), 1e10),
+        (np.bool_(True), False),
+    ],
+)
+def test_a_number_of_numpy_has_the_type_of_pythons(first: Any, later: Any) -> None:
+    """Its own would be the column's for all later events."""
+    q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select={"m": sash.last("x")})
+    s = q.stream()
+    s.push({"t": np.int8(1), "k": np.int8(2), "x": first})
+    s.push({"t": 2, "k": 2000, "x": later})
+    assert not s.late.num_rows
+    assert s.close()["m"].to_pylist() == [first.item(), later]
+    assert s._plan is not None
+    assert [f.type for f in s._plan.keys] == [pa.int64()]
+    length = pa.array([np.timedelta64(3, "ns")]).type
+    s = q.stream()
+    s.push({"t": 1, "k": 2, "x": np.timedelta64(3, "ns")})
+    assert s.close()["m"].type == length
+
+
+def test_streams_are_made_by_queries_and_statements() -> None:
+    q = sash.Query(time="t", window=sash.tumbling(10), select={"n": sash.count()})
+    with pytest.raises(TypeError, match=r"write query\.stream\(lateness=…\) instead of"):
+        sash.Stream(q)  # type: ignore[abstract]
+    text = "SELECT count(*) AS n FROM e GROUP BY window(t, '1 hour')"
+    for given in (text, sash.sql(text)):
+        with pytest.raises(TypeError, match=r"write sash\.sql\(text\)\.stream\(lateness=…\)"):
+            sash.SqlStream(given)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"runs what sash\.share gave, not"):
+        sash.SharedSqlStream(q)  # type: ignore[arg-type]

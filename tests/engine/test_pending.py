@@ -293,7 +293,8 @@ def test_values_of_numpy_are_noted() -> None:
     select = {f"{name}s": sash.collect(name) for name in kinds}
     q = sash.Query(time="t", by=["k"], window=sash.tumbling(10), select=select)
     first = {"t": np.int64(0), "k": "a", "i": 0, "x": 0.0, "f": np.float32(0), "b": True}
-    s, plain = q.stream(), q.stream()
+    schema = pa.table({name: [value] for name, value in first.items()}).schema
+    s, plain = q.stream(schema=schema), q.stream(schema=schema)
     s.push(first)
     plain.push(first)
     plain._pending = None
@@ -331,8 +332,9 @@ def test_values_that_would_change_are_not_noted() -> None:
         select={name: sash.last(name) for name in "ixf"},
     )
     first = {"t": START, "k": "a", "i": 0, "x": 0.0, "f": np.float32(0)}
+    schema = pa.table({name: [value] for name, value in first.items()}).schema
     for wrong in odd:
-        s, plain = q.stream(lateness="1 day"), q.stream(lateness="1 day")
+        s, plain = (q.stream(lateness="1 day", schema=schema) for _ in range(2))
         for one in (s, plain):
             one.push(first)
             plain._pending = None

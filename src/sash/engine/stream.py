@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
@@ -95,6 +95,14 @@ rows: 5 in, 1 late, 1 out; stream time 17>
     _prefix = b""  # how the keys of its records begin there
     _beside = ""  # what the stream's owner keeps with it
     _pending: Pending | None = None  # events that are noted, for streams that put some off
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        if cls is Stream:
+            raise TypeError(
+                "a stream is made by its query: write query.stream(lateness=…) instead of "
+                "sash.Stream(query, lateness=…)"
+            )
+        return super().__new__(cls)
 
     def __init__(
         self,

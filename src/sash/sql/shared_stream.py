@@ -198,6 +198,8 @@ class SharedSqlStream:
         schema: pa.Schema | None = None,
         keep_late: int | None = 1_000_000,
     ) -> None:
+        if not hasattr(shared, "given"):
+            raise TypeError(f"a shared stream runs what sash.share gave, not {shared!r}")
         self._given = dict(shared.given)
         self._turns = Turns()
         self._kind = ""

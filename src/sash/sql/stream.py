@@ -62,7 +62,7 @@ class SqlStream:
     def __init__(
         self,
         planned: Planned,
-        zone: str | None,
+        zone: str | None = None,
         *,
         lateness: Any = 0,
         mode: Mode = "final",
@@ -73,6 +73,11 @@ class SqlStream:
         name: str | None = None,
         trust: Sequence[str] = (),
     ) -> None:
+        if not isinstance(planned, Planned):
+            raise TypeError(
+                "a stream is made by its statement: write sash.sql(text).stream(lateness=…) "
+                "instead of sash.SqlStream(…)"
+            )
         self._planned, self._zone, self._mode = planned, zone, mode
         place: Place = "Query.stream" if store is None else "Query.stream, in a store"
         self._intake = Intake([(planned, zone)], mode, bool(early), place=place)

@@ -188,10 +188,12 @@ def _from_events(
 
 
 def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
-    """Make a column of the type that Arrow infers.  If the values have no common type, or some of
-    them are no valid text, make a column of text, or raise if the query reads the column."""
+    """Make a column of the type that Arrow infers from Python's own values: a number of numpy has
+    a narrow type by chance, which would be that of all later events.  If the values have no common
+    type, or some of them are no valid text, make a column of text, or raise if the query reads the
+    column."""
     try:
-        return inferred(items)
+        return inferred([x.item() if _is_number(x) else x for x in items])
     except CANNOT_BE as error:
         if read:
             raise TypeError(
@@ -199,6 +201,11 @@ def _untyped(items: list[Any], name: str, read: bool) -> pa.Array:
             ) from None
         text = (None if x is None else str(x).encode(errors="backslashreplace") for x in items)
         return pa.array(list(text), pa.string())
+
+
+def _is_number(item: Any) -> bool:
+    """True for a number of numpy, of whose numbers a length of time is one."""
+    return isinstance(item, np.number) and not isinstance(item, np.timedelta64)
 
 
 def _times(items: list[Any], name: str, wanted: pa.DataType) -> tuple[pa.Array, Reasons]:
