@@ -449,3 +449,36 @@ def test_a_warning_of_late_rows_may_be_an_error(window: Any) -> None:
     assert again.late_dropped == 1
     with pytest.warns(RuntimeWarning, match="2 older ones"):
         again.push({"t": [3]})
+
+
+@pytest.mark.parametrize("aware", [False, True])
+@pytest.mark.parametrize("window", [sash.tumbling("1 hour"), sash.trailing("1 hour")])
+def test_times_besides_the_events_time_are_noted(window: Any, aware: bool) -> None:
+    """A time of another zone is noted; one without a zone among times with one, and the other way
+    round, is not."""
+    zone = UTC if aware else None
+    begins = datetime(2026, 3, 1, 12, tzinfo=zone)
+    select = {"last": sash.max("seen"), "kept": sash.collect("seen"), "n": sash.count()}
+    q = sash.Query(time="t", by=["k"], window=window, select=select)
+    s, plain = q.stream(lateness="1 day"), q.stream(lateness="1 day")
+    other = begins.astimezone(timezone(timedelta(hours=2))) if aware else begins
+    seen_at = [begins, begins - timedelta(days=40_000), None, other, begins + timedelta(seconds=1)]
+    events = [
+        {"t": begins + timedelta(minutes=i), "k": begins, "seen": at}
+        for i, at in enumerate(seen_at)
+    ]
+    odd = {"t": begins, "k": begins, "seen": begins.replace(tzinfo=None if aware else UTC)}
+    made = {"noted": list[str](), "plain": list[str]()}
+    for i, event in enumerate([*events, odd]):
+        quick = i > 0 and event is not odd
+        assert (_reader_of(s).read(event) is not None) == quick if i else True
+        vars(plain).update({n: None for n in ("_pending", "_reader") if n in vars(plain)})
+        made["noted"].append(str(s.push(event).to_pylist()))
+        made["plain"].append(str(plain.push(event).to_pylist()))
+    assert made["noted"] == made["plain"]
+    assert s.close().equals(plain.close())
+    assert repr(s.late.to_pylist()) == repr(plain.late.to_pylist())
+
+
+def _reader_of(stream: Any) -> Any:
+    return stream._pending or stream._reader

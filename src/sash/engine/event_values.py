@@ -43,15 +43,17 @@ PLAIN: dict[pa.DataType, type] = {
     pa.string(): str,
     pa.large_string(): str,
     pa.bool_(): bool,
+    **dict.fromkeys((pa.timestamp("us"), pa.timestamp("us", "UTC")), datetime),
 }
-#: The types of values that fit a column, whatever the value.  The range of whole numbers and the
-#: validity of text are checked apart.
+#: The types of values that fit a column, whatever the value.  The range of whole numbers, the
+#: validity of text and the zones of times are checked apart.
 FIT: dict[pa.DataType, frozenset[type]] = {
     **dict.fromkeys(RANGES, _WHOLE),
     pa.float64(): _FLOATS,
     pa.float32(): frozenset({np.float16, np.float32}),
     **dict.fromkeys((pa.string(), pa.large_string()), frozenset({str, np.str_})),
     pa.bool_(): frozenset({bool, np.bool_}),
+    **dict.fromkeys((pa.timestamp("us"), pa.timestamp("us", "UTC")), frozenset({datetime})),
 }
 #: Nanoseconds in a tick of numpy's times.
 _TICKS = {

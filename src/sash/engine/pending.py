@@ -86,7 +86,11 @@ class Pending:
         self._types = tuple(plain if f.name == time else PLAIN[f.type] for f in schema)
         self._whole = [(i, *RANGES[f.type]) for i, f in enumerate(schema) if f.type in RANGES]
         self._text = [i for i, kind in enumerate(self._types) if kind is str]
-        self._kinds = [f.type if f.type in PLAIN else None for f in schema]
+        stamped = [pa.types.is_timestamp(f.type) for f in schema]
+        readers = ((i, plain_reader(f.type)) for i, f in enumerate(schema) if stamped[i])
+        self._stamps = [(i, reader) for i, reader in readers if i != self._time]
+        own = self._time if stamped[self._time] else None
+        self._kinds = [f.type if i != own else None for i, f in enumerate(schema)]
         self._sound = {self._types}
         names = schema.names
         self._pick: Callable[[Any], _Row]
@@ -140,6 +144,7 @@ class Pending:
 
     def _rows(self, rows: list[_Row]) -> Noted | None:
         types, whole, text, at, tick = self._types, self._whole, self._text, self._time, self._tick
+        stamps = self._stamps
         plain, finer = types[at], False
         times = []
         exact: list[int] = []
@@ -154,6 +159,9 @@ class Pending:
             for i in text:
                 value = row[i]
                 if value is not None and not value.isascii() and not _is_text(value):
+                    return None
+            for i, reader in stamps:
+                if row[i] is not None and reader(row[i]) is None:
                     return None
             if kinds[at] is plain:
                 when = self._at(row[at])
