@@ -12,15 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from ..aggregators.snapshot import open_bytes, seal
 from ..engine.described import counts_of, line_of, names_text, stream_time, streams_of
 from ..engine.late import ADDED, joined_late
-from ..engine.shared_intake import check_fits
-from ..engine.shared_late import QUERIES, check_no_queries, named
+from ..engine.shared_late import QUERIES, check_no_queries
 from ..engine.shared_stream import SharedStream
 from ..engine.snapshots import check_bytes, joined, parts
 from ..engine.turns import Turns, in_turn
@@ -30,8 +29,9 @@ from ..query.signatures import Mode
 from ..tables.arrow import as_arrow, as_given, kind_of
 from ..windows import Driven
 from .intake import Intake
+from .shared_members import Alone, Group, Member, Queries
 from .statement import Statement
-from .stream import SqlStream, emitted_rows, known_of, with_known, without
+from .stream import SqlStream, known_of, with_known
 
 if TYPE_CHECKING:
     from ..explain.shared import SharedExplanation
@@ -40,135 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["SharedSqlStream"]
 
 _KIND = "SharedSqlStream 1"
-
-
-class _Member(Protocol):
-    """The stream of some of the statements or queries, which run together."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of the statements or queries."""
-
-    @property
-    def stream(self) -> Any:
-        """The stream of their queries."""
-
-    @property
-    def intake(self) -> Intake | None:
-        """Prepares the batches; None if the queries take events unchanged."""
-
-    def check(self, batch: Any) -> None:
-        """Refuse a batch that the stream would refuse."""
-
-    def each(self, found: Any) -> dict[str, pa.Table]:
-        """The rows of each statement, from the rows that the streams emitted."""
-
-    def late(self, rows: pa.Table) -> pa.Table:
-        """Late rows, as `late` shows them."""
-
-    def by_name(self, found: Any) -> dict[str, Any]:
-        """The counts, or other values of each query, by name."""
-
-    def explained(
-        self, known: pa.Table | None, sample: pa.Table | None, batch: int
-    ) -> SharedExplanation:
-        """The explanation of the queries, for tables as they are pushed."""
-
-
-class _Queries:
-    """Queries that run beside statements."""
-
-    intake = None
-
-    def __init__(self, names: Sequence[str], stream: SharedStream) -> None:
-        self.names, self.stream = names, stream
-
-    def check(self, batch: Any) -> None:
-        self.stream._check_fits(batch)
-
-    def each(self, found: Any) -> dict[str, pa.Table]:
-        return dict(found)
-
-    def late(self, rows: pa.Table) -> pa.Table:
-        return rows
-
-    def by_name(self, found: Any) -> dict[str, Any]:
-        return dict(found)
-
-    def explained(
-        self, known: pa.Table | None, sample: pa.Table | None, batch: int
-    ) -> SharedExplanation:
-        return self.stream.explain(known, data=sample, batch=batch)
-
-
-class _Alone:
-    """One statement."""
-
-    def __init__(self, name: str, sql: SqlStream) -> None:
-        self.names, self.sql = (name,), sql
-        self.intake: Intake | None = sql._intake
-
-    @property
-    def stream(self) -> Any:
-        return self.sql._stream
-
-    def check(self, batch: Any) -> None:
-        check_fits(self.stream, {self.names[0]: self.stream._query}, batch, None)
-
-    def each(self, found: Any) -> dict[str, pa.Table]:
-        return {self.names[0]: self.sql._emitted(found, "")}
-
-    def late(self, rows: pa.Table) -> pa.Table:
-        return named(self.sql._shown(rows), self.names)
-
-    def by_name(self, found: Any) -> dict[str, Any]:
-        return {self.names[0]: found}
-
-    def explained(
-        self, known: pa.Table | None, sample: pa.Table | None, batch: int
-    ) -> SharedExplanation:
-        from ..explain.shared import explained_alone
-
-        window = self.sql._planned.query.window
-        why = f"events make the windows of {window!r}" if isinstance(window, Driven) else ""
-        found = self.sql.explain(known, data=sample, batch=batch)
-        return explained_alone(self.names[0], why, found, self.sql._intake.mode)
-
-
-class _Group:
-    """Statements that compute the same columns, and whose queries share slices where possible."""
-
-    def __init__(
-        self, statements: Mapping[str, Statement], intake: Intake, stream: SharedStream
-    ) -> None:
-        self.names, self._statements = tuple(statements), statements
-        self.intake: Intake | None = intake
-        self._mode, self.stream = intake.mode, stream
-
-    def check(self, batch: Any) -> None:
-        self.stream._check_fits(batch)
-
-    def each(self, found: Any) -> dict[str, pa.Table]:
-        made = {}
-        for name, table in found.items():
-            one = self._statements[name]
-            if table.num_columns:
-                table = emitted_rows(one._planned, table, one._zone, self._mode)
-            made[name] = table
-        return made
-
-    def late(self, rows: pa.Table) -> pa.Table:
-        return without(rows, next(iter(self._statements.values())).computed)
-
-    def by_name(self, found: Any) -> dict[str, Any]:
-        return dict(found)
-
-    def explained(
-        self, known: pa.Table | None, sample: pa.Table | None, batch: int
-    ) -> SharedExplanation:
-        assert self.intake is not None
-        read = [None if t is None else self.intake.computed(t)[0] for t in (known, sample)]
-        return self.stream.explain(read[0], data=read[1], batch=batch)
 
 
 class SharedSqlStream:
@@ -205,7 +76,7 @@ class SharedSqlStream:
         self._kind = ""
         more: dict[str, Any] = {"lateness": lateness, "mode": mode, "early": early}
         more["keep_late"] = keep_late
-        self._members: list[_Member] = []
+        self._members: list[Member] = []
         for names in grouped(self._given):
             some = {name: self._given[name] for name in names}
             self._members.append(_member(some, schema, more))
@@ -283,7 +154,7 @@ class SharedSqlStream:
                     intake.known = known
             raise
 
-    def _all(self, call: Callable[[int, _Member], Any]) -> dict[str, Any]:
+    def _all(self, call: Callable[[int, Member], Any]) -> dict[str, Any]:
         """Call each member, and collect the results.  A batch is in or out as a whole: if a member
         raises, the members before it have already changed."""
         made: dict[str, Any] = {}
@@ -464,19 +335,19 @@ def _alike(one: Query | Statement, other: Query | Statement) -> bool:
     return (one.computed, a.where, a.conditions) == (other.computed, b.where, b.conditions)
 
 
-def _member(given: Mapping[str, Any], schema: pa.Schema | None, more: Mapping[str, Any]) -> _Member:
+def _member(given: Mapping[str, Any], schema: pa.Schema | None, more: Mapping[str, Any]) -> Member:
     """The stream of queries or statements that run together."""
     name, first = next(iter(given.items()))
     if not isinstance(first, Statement):
-        return _Queries(tuple(given), Shared(given).stream(schema=schema, **more))
+        return Queries(tuple(given), Shared(given).stream(schema=schema, **more))
     if len(given) == 1:
-        return _Alone(name, first.stream(schema=schema, **more))
+        return Alone(name, first.stream(schema=schema, **more))
     for one in given.values():
         one.check_stream(more["mode"])
     intake = _intake(given, more["mode"], early=more["early"])
     read = None if schema is None else intake.learn(schema)
     shared = Shared({n: s.query for n, s in given.items()})
-    return _Group(given, intake, shared.stream(schema=read, **more))
+    return Group(given, intake, shared.stream(schema=read, **more))
 
 
 def _intake(given: Mapping[str, Statement], mode: Mode, *, early: bool) -> Intake:
@@ -489,18 +360,18 @@ def _restored(
     blob: bytes,
     rest: bytes,
     trust: Sequence[str],
-) -> _Member:
+) -> Member:
     """Restore the stream of queries or statements that run together, from its bytes."""
     name, first = next(iter(given.items()))
     if isinstance(first, Statement) and len(given) == 1:
-        return _Alone(name, SqlStream.from_bytes(blob, first, trust))
+        return Alone(name, SqlStream.from_bytes(blob, first, trust))
     inner = {n: s.query if isinstance(s, Statement) else s for n, s in given.items()}
     stream = SharedStream.from_bytes(rest, Shared(inner), trust)
     if not isinstance(first, Statement):
-        return _Queries(tuple(given), stream)
+        return Queries(tuple(given), stream)
     intake = _intake(given, stream._settings["mode"], early=stream._settings["early"])
     intake.known = known
-    return _Group(given, intake, stream)
+    return Group(given, intake, stream)
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
