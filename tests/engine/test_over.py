@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,6 +132,30 @@ def test_frames_of_many_chunks() -> None:
         assert found[name].equals(column), name
 
 
+def _add(out: Any, a: Any, b: Any) -> None:
+    out[0], out[1] = a[0] + b[0], b[1] if b[0] else a[1]
+
+
+def _one(out: Any, x: Any) -> None:
+    out[0], out[1] = 1, x
+
+
+#: The number of rows, and the value of the last one, as a vector.
+NEWEST = sash.operator(identity=np.array([0, -1]), lift=_one, combine=_add)
+
+
+@pytest.mark.parametrize("make", [sash.sum, sash.collect, partial(sash.aggregate, NEWEST)])
+@pytest.mark.plain
+def test_frames_from_which_many_chunks_leave_at_once(make: Any) -> None:
+    times = [*range(2500), *range(4900, 4930), *range(9000, 9200)]
+    select = {f"over {size}": make("n").over(size) for size in (1, 10, 4_900, 4_902, 9_050)}
+    q = query(by=[], window=sash.trailing(5), select=select)
+    events = {"t": times, "n": list(range(len(times)))}
+    found = q.run(events)
+    for name, column in alone(q, events).items():
+        assert found[name].equals(column), name
+
+
 @pytest.mark.plain
 def test_frames_that_leave_out_more_rows_than_they_hold() -> None:
     times = [*range(1500), 101_400, 101_450]
@@ -163,6 +189,51 @@ def test_rows_are_lifted_once_for_all_sizes_and_combined_twice_for_each() -> Non
     )
     assert counted.lifts == 2000
     assert counted.combines <= 2000 * (2.2 * len(sizes) + 2)
+
+
+def combines(window: sash.Trailing, sizes: list[int], gaps: list[int], keys: int) -> float:
+    """The calls of combine for each row, without two for each size, where rows come after these
+    gaps."""
+    counted = counting(sash.operators.max)
+    top = sash.aggregate(counted.operator, "x")
+    select = {f"top {size}": top.over(size) for size in sizes}
+    rows = len(gaps)
+    table = {"t": np.cumsum(gaps), "k": np.arange(rows) % keys, "x": np.arange(rows) % 7}
+    query(window=window, select=select).run(table)
+    assert counted.lifts <= rows
+    return counted.combines / rows - 2 * len(sizes)
+
+
+@pytest.mark.parametrize("window", [WINDOWS[0], sash.trailing(9, closed="none", delay=90)], ids=str)
+@pytest.mark.plain
+def test_combines_are_bounded_for_rows_that_come_in_any_way(window: sash.Trailing) -> None:
+    """Two for each row and size, however long its frames are, and at most eight for each row,
+    whatever the number of sizes.  A search changes gaps between rows, sizes and keys as long as
+    that takes more."""
+    chance = random.Random(1)
+
+    def gaps() -> list[int]:
+        made: list[int] = []
+        while len(made) < 300:
+            made += [chance.choice((0, 1, 1, 2, 9, 200))] * chance.choice((1, 2, 8, 60, 130))
+        return made[:300]
+
+    def sizes() -> list[int]:
+        return chance.sample((1, 2, 5, 20, 60, 120, 128, 200, 256, 300), chance.choice((2, 3, 9)))
+
+    best = (sizes(), gaps(), 1)
+    most = combines(window, *best)
+    for _ in first_of(range(200), 15):
+        cut = chance.randrange(300)
+        new = (
+            chance.choice((best[0], sizes())),
+            chance.choice((best[1], best[1][:cut] + gaps()[cut:])),
+            chance.choice((best[2], 1, 3, 50)),
+        )
+        cost = combines(window, *new)
+        if cost >= most:
+            best, most = new, cost
+    assert 2 <= most <= 8 + 3 * 9 / 128, best
 
 
 @pytest.mark.plain

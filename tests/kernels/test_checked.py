@@ -83,4 +83,4 @@ def test_integers_beyond_a_word_are_refused() -> None:
         with pytest.raises(OverflowError):
             checked.store_i(array.ctypes.data, value)
     with pytest.raises(OverflowError):
-        checked.output_byte(array.ctypes.data, 256)
+        checked.output_byte(array.ctypes.data, 0, 256)

@@ -25,6 +25,7 @@ from sash.kernels.slots import (
     fold,
     fold_rows,
     get,
+    item,
     lanes,
     lanes_by,
     lift,
@@ -35,6 +36,7 @@ from sash.kernels.slots import (
     set_lanes,
     set_lanes_by,
     set_number,
+    set_ranks,
     splice,
     weave,
 )
@@ -230,6 +232,33 @@ def test_below_counts_eight_from_any_place_on(operator: Any, bound: int) -> None
         core.run.counts_below(core.m, call.integers(values), bound, 40, at)
         wanted = [int((values[i : i + 8] < bound).sum()) for i in range(33)]
         assert np.asarray(found).tolist() == wanted
+
+
+def ranks(m: Memory, times: Any, rows: int, less: int, found: Any) -> None:
+    low = 0
+    for i in range(0, rows - 22, 8):
+        set_ranks(found, i, times, i, less, low)
+        low = item(found, i + 7)
+
+
+RANKS = Kernel("ranks", (ranks,), ("ranks",))
+
+
+@pytest.mark.parametrize("operator", [ops.count.of(int), ops.concat], ids=["typed", "untyped"])
+@pytest.mark.parametrize("less", [0, 1, 40, 2**61])
+@pytest.mark.parametrize("step", [1, 5, 1000])
+def test_ranks_are_the_first_places_from_a_time_on(operator: Any, less: int, step: int) -> None:
+    source = np.random.default_rng(step)
+    times = np.cumsum(source.integers(0, step, 200) * (source.random(200) < 0.9))
+    times[100:] += 3 * step  # so that many leave at once
+    times -= 2**60
+    core = make_core(RANKS, operator, 1)
+    with core.call() as call:
+        found, at = call.space(len(times))
+        core.run.ranks(core.m, call.integers(times), len(times), less, at)
+        ranked = range(0, len(times) - 22, 8)[-1] + 8
+        wanted = np.searchsorted(times, times[:ranked] - less)
+        assert np.asarray(found)[:ranked].tolist() == wanted.tolist()
 
 
 def halves(m: Memory, values: Any, rows: int, found: Any) -> None:

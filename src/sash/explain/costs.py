@@ -30,8 +30,8 @@ def costs_of_table(window: Window, cut: Slicing | None = None, sizes: int = 1) -
             2,
             0,
             2 * sizes,
-            "at most 2 an event (into its chunk, and when the chunk closes) and, for a row, 2 for "
-            f"each of {sizes} sizes, or 3 where a window is shorter than a chunk",
+            "at most 2 an event (into its chunk, and when the chunk closes), with at most 6 more "
+            f"where a window is shorter than a chunk, and, for a row, 2 for each of {sizes} sizes",
         )
     keeps = window.keeps if isinstance(window, Driven) else None
     if isinstance(keeps, Span) and keeps.older is None and not _excludes(window):

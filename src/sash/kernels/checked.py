@@ -19,6 +19,9 @@ import numpy as np
 
 __all__ = [
     "as_int",
+    "at_f",
+    "at_i",
+    "at_u",
     "below",
     "column_byte",
     "column_f",
@@ -44,6 +47,7 @@ __all__ = [
     "set_header_word",
     "set_lanes_apart",
     "set_lanes_at",
+    "set_ranks",
     "set_word",
     "short",
     "some",
@@ -161,14 +165,38 @@ load_i, store_i = _access(np.int64, ctypes.c_int64, int, -(2**63), 2**63 - 1)
 load_u, store_u = _access(np.uint64, ctypes.c_uint64, np.uint64)
 load_f, store_f = _access(np.float64, ctypes.c_double, float)
 load_table = load_i
-column_i, output_i = load_i, store_i
-column_f, output_f = load_f, store_f
-column_byte, output_byte = _access(np.uint8, ctypes.c_uint8, int, 0, 255)
+column_i, column_f = load_i, load_f
+column_byte, _store_byte = _access(np.uint8, ctypes.c_uint8, int, 0, 255)
 
 
-def word(start: int, i: int) -> Any:
-    """Load the word with number `i` after an address."""
+def output_i(start: int, i: int, value: int) -> None:
+    """Store the integer with number `i` after an address."""
+    store_i(start + 8 * i, value)
+
+
+def output_f(start: int, i: int, value: float) -> None:
+    """Store the float with number `i` after an address."""
+    store_f(start + 8 * i, value)
+
+
+def output_byte(start: int, i: int, value: int) -> None:
+    """Store the byte with number `i` after an address."""
+    _store_byte(start + i, value)
+
+
+def at_i(start: int, i: int) -> Any:
+    """Load the integer with number `i` after an address."""
     return load_i(start + 8 * i)
+
+
+def at_u(start: int, i: int) -> Any:
+    """Load the unsigned integer with number `i` after an address."""
+    return load_u(start + 8 * i)
+
+
+def at_f(start: int, i: int) -> Any:
+    """Load the float with number `i` after an address."""
+    return load_f(start + 8 * i)
 
 
 def set_word(start: int, i: int, value: int) -> None:
@@ -176,12 +204,24 @@ def set_word(start: int, i: int, value: int) -> None:
     store_i(start + 8 * i, value)
 
 
-header_word, set_header_word = word, set_word
+word = header_word = at_i
+set_header_word = set_word
 
 
 def below(start: int, i: int, bound: int) -> int:
     """How many of eight neighbouring words are less than a bound."""
     return sum(word(start, i + j) < bound for j in range(8))
+
+
+def set_ranks(into: int, at: int, words: int, i: int, less: int, low: int) -> None:
+    """For each of eight neighbouring words w from number `i` on: count on from `low` to the first
+    of the words, which are in order, that is at least w - less."""
+    for j in range(8):
+        bound = word(words, i + j) - less
+        while word(words, low) < bound:
+            low += 1
+        set_word(into, at + j, low)
+    word(words, i + 22)  # compiled kernels may read so far
 
 
 def lanes_apart(address: int, stride: int) -> Any:

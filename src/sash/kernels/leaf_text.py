@@ -6,13 +6,19 @@ from typing import Any
 
 from .layout import Leaf
 
-__all__ = ["address", "cast", "clear", "identity", "literal", "load", "stores"]
+__all__ = ["address", "cast", "clear", "identity", "item", "literal", "load", "stores"]
 
 _LOAD = {
     "i": "load_i({})",
     "u": "load_u({})",
     "f": "load_f({})",
     "b": "load_i({}) != 0",
+}
+_ITEM = {
+    "i": "at_i(m, {})",
+    "u": "at_u(m, {})",
+    "f": "at_f(m, {})",
+    "b": "at_i(m, {}) != 0",
 }
 _STORE = {
     "i": "store_i({}, int({}))",
@@ -32,6 +38,13 @@ def load(leaf: Leaf, base: str) -> str:
     if leaf.vector:
         return f"view_{leaf.kinds}({address(base, leaf.offset)}, {leaf.vector})"
     fields = [_LOAD[k].format(address(base, leaf.offset + j)) for j, k in enumerate(leaf.kinds)]
+    return fields[0] if leaf.operator.shape == "scalar" else f"({', '.join(fields)},)"
+
+
+def item(leaf: Leaf, first: str) -> str:
+    """An expression for a leaf's partial in the slot that begins with word `first` of the memory;
+    not for vectors."""
+    fields = [_ITEM[k].format(f"{first} + {leaf.offset + j}") for j, k in enumerate(leaf.kinds)]
     return fields[0] if leaf.operator.shape == "scalar" else f"({', '.join(fields)},)"
 
 

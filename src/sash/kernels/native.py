@@ -19,6 +19,9 @@ from .linked import inline, linked
 
 __all__ = [
     "as_int",
+    "at_f",
+    "at_i",
+    "at_u",
     "below",
     "bounded",
     "column_byte",
@@ -44,6 +47,7 @@ __all__ = [
     "set_header_word",
     "set_lanes_apart",
     "set_lanes_at",
+    "set_ranks",
     "set_word",
     "short",
     "some",
@@ -84,6 +88,8 @@ bounded = _once(boundscheck=True)
 entry, brief = njit(nogil=True), njit
 
 _I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
+_EIGHT = ir.VectorType(_I64, 8)
+_TESTED = 16  # words that `set_ranks` tests at a time
 
 
 def _tagged(builder, instruction, place):
@@ -121,60 +127,117 @@ def _access(kind, llvm, align, place):
     return load, store
 
 
-def _words(place):
-    """Make a load and a store of the word with number `i` after an address, in one part of memory.
-    They compute the word's address themselves, as numba takes milliseconds for each sum that it
-    finds in a function."""
+def _indexed(kind, llvm, place):
+    """Make a load and a store of the item with number `i` after an address, in one part of memory.
+    They compute the item's address themselves, as numba takes milliseconds for each sum that it
+    finds in a function, and so that LLVM sees that the items of a loop are neighbours: then it
+    works on several at once."""
+    align = 1 if llvm is _I8 else 8
 
     def pointer(builder, args):
-        at = builder.add(args[0], builder.mul(args[1], ir.Constant(_I64, 8)))
-        return builder.inttoptr(at, _I64.as_pointer())
+        return builder.gep(builder.inttoptr(args[0], llvm.as_pointer()), [args[1]])
 
     @intrinsic
     def load(typing, start, i):
         def emit(context, builder, signature, args):
-            return _tagged(builder, builder.load(pointer(builder, args), align=8), place)
+            return _tagged(builder, builder.load(pointer(builder, args), align=align), place)
 
-        return types.int64(types.int64, types.int64), emit
+        return kind(types.int64, types.int64), emit
 
     @intrinsic
     def store(typing, start, i, value):
         def emit(context, builder, signature, args):
-            at = pointer(builder, args)
-            _tagged(builder, builder.store(args[2], at, align=8), place)
+            _tagged(builder, builder.store(args[2], pointer(builder, args), align=align), place)
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, types.int64), emit
+        return types.void(types.int64, types.int64, kind), emit
 
     return load, store
 
 
-header_word, set_header_word = _words("header")
-word, set_word = _words("slots")
+header_word, set_header_word = _indexed(types.int64, _I64, "header")
+word, set_word = _indexed(types.int64, _I64, "slots")
+at_i, at_u, at_f = (
+    _indexed(kind, llvm, "slots")[0]
+    for kind, llvm in ((types.int64, _I64), (types.uint64, _I64), (types.float64, _F64))
+)
 load_i, store_i = _access(types.int64, _I64, 8, "slots")
 load_u, store_u = _access(types.uint64, _I64, 8, "slots")
 load_f, store_f = _access(types.float64, _F64, 8, "slots")
 load_table, _ = _access(types.int64, _I64, 8, "tables")
-column_i, output_i = _access(types.int64, _I64, 8, "columns")
-column_f, output_f = _access(types.float64, _F64, 8, "columns")
-column_byte, output_byte = _access(types.uint8, _I8, 1, "columns")
+column_i, _ = _access(types.int64, _I64, 8, "columns")
+column_f, _ = _access(types.float64, _F64, 8, "columns")
+column_byte, _ = _access(types.uint8, _I8, 1, "columns")
+_, output_i = _indexed(types.int64, _I64, "columns")
+_, output_f = _indexed(types.float64, _F64, "columns")
+_, output_byte = _indexed(types.uint8, _I8, "columns")
+
+
+def _eight_of(builder, value):
+    """A word eight times, as a vector."""
+    none, index = ir.Constant(_EIGHT, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(none, value, ir.Constant(index, 0))
+    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(index, 8), [0] * 8))
 
 
 @intrinsic
 def below(typing, start, i, bound):
     """Count, without a branch, how many of eight neighbouring words are less than a bound."""
-    eight, index = ir.VectorType(_I64, 8), ir.IntType(32)
 
     def emit(context, builder, signature, args):
         at = builder.add(args[0], builder.mul(args[1], ir.Constant(_I64, 8)))
-        words = builder.load(builder.inttoptr(at, eight.as_pointer()), align=8)
-        none = ir.Constant(eight, ir.Undefined)
-        first = builder.insert_element(none, args[2], ir.Constant(index, 0))
-        bounds = builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(index, 8), [0] * 8))
+        words = builder.load(builder.inttoptr(at, _EIGHT.as_pointer()), align=8)
+        bounds = _eight_of(builder, args[2])
         less = builder.icmp_signed("<", _tagged(builder, words, "slots"), bounds)
         return builder.zext(builder.ctpop(builder.bitcast(less, _I8)), _I64)
 
     return types.int64(types.int64, types.int64, types.int64), emit
+
+
+@intrinsic
+def set_ranks(typing, into, at, words, i, less, low):
+    """For each of eight neighbouring words w from number `i` on: count on from `low` to the first
+    of the words, which are in order, that is at least w - less.
+
+    A loop takes the eight at once, and tests 16 words for all of them; it mostly ends after the
+    first turn.  It adds up the signs of differences: most processors take longer to compare.
+    """
+
+    def emit(context, builder, signature, args):
+        into, at, words, first, less, low = args
+
+        def place(start, i):
+            return builder.gep(builder.inttoptr(start, _I64.as_pointer()), [i])
+
+        here = builder.bitcast(place(words, first), _EIGHT.as_pointer())
+        own = _tagged(builder, builder.load(here, align=8), "slots")
+        bounds, start = builder.sub(own, _eight_of(builder, less)), _eight_of(builder, low)
+        before, again = builder.block, builder.append_basic_block("ranks")
+        done = builder.append_basic_block("ranked")
+        builder.branch(again)
+        builder.position_at_end(again)
+        tested, found = builder.phi(_I64), builder.phi(_EIGHT)
+        tested.add_incoming(low, before)
+        found.add_incoming(start, before)
+        sums = [found, *[ir.Constant(_EIGHT, [0] * 8)] * 3]  # four, as each sum takes time
+        for j in range(_TESTED):
+            number = builder.add(tested, ir.Constant(_I64, j))
+            one = _tagged(builder, builder.load(place(words, number), align=8), "slots")
+            difference = builder.sub(_eight_of(builder, one), bounds)
+            sign = builder.lshr(difference, ir.Constant(_EIGHT, [63] * 8))
+            sums[j % 4] = builder.add(sums[j % 4], sign)
+        ranks = builder.add(builder.add(*sums[:2]), builder.add(*sums[2:]))
+        last = builder.extract_element(ranks, ir.Constant(_I64, 7))
+        beyond = builder.add(tested, ir.Constant(_I64, _TESTED))
+        tested.add_incoming(beyond, again)
+        found.add_incoming(ranks, again)
+        builder.cbranch(builder.icmp_signed("==", last, beyond), again, done)
+        builder.position_at_end(done)
+        to = builder.bitcast(place(into, at), _EIGHT.as_pointer())
+        _tagged(builder, builder.store(ranks, to, align=8), "slots")
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 6), emit
 
 
 @intrinsic
@@ -226,12 +289,12 @@ min_of, max_of = _one_of_two("<="), _one_of_two(">=")
 
 @intrinsic
 def some(typing, value):
-    """Return an optional value, which the caller knows not to be None, as its plain type."""
+    """Return an optional value as its plain type: any value of this type if it is None."""
     if not isinstance(value, types.Optional):
         return value(value), lambda context, builder, signature, args: args[0]
 
     def emit(context, builder, signature, args):
-        return context.cast(builder, args[0], value, value.type)
+        return context.make_helper(builder, value, args[0]).data
 
     return value.type(value), emit
 

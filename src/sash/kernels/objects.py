@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache
 from types import CodeType
@@ -52,7 +53,9 @@ _PRIMITIVES = {
     "put": "{0}.header[{1}] = {2}",
     "combine": "{0}.slots[{1}] = combine({0}.slots[{2}], {0}.slots[{3}])",
     "partial": "{0}.slots[{1}]",
+    "gathered": "{0}.slots[{1}]",
     "set_partial": "{0}.slots[{1}] = {2}",
+    "lowered": "{2}[{3}] = lower({1})",
     "combined": "combine({0}, {1})",
     "short": "{0}",
     "inverse": "{0}.slots[{1}] = inverse({0}.slots[{2}], {0}.slots[{3}])",
@@ -74,6 +77,7 @@ _PRIMITIVES = {
     "item": "{0}[{1}]",
     "set_item": "{0}[{1}] = {2}",
     "below": "sum([x < {2} for x in {0}[{1} : {1} + 8]])",
+    "set_ranks": "{0}[{1} : {1} + 8] = _ranks({2}, {3}, {4}, {5})",
 }
 
 #: `lift` for an operator of one column that skips nulls; it tests for null without a call.
@@ -88,6 +92,7 @@ def bind(
     names: dict[str, Any] = {
         "combine": operator.python_combine(),
         "_identity": operator.identity,
+        "_ranks": _ranks,
         "_fold_rows": _fold_rows(operator.python_combine(), _lift(operator)),
         "lift": operator.lift if one else _lift(operator),
         "lower": operator.python_lower(),
@@ -117,6 +122,11 @@ def _fold_rows(
         return found
 
     return fold_rows
+
+
+def _ranks(values: list[int], i: int, less: int, low: int) -> list[int]:
+    """The numbers that the primitive `set_ranks` sets."""
+    return [bisect_left(values, x - less, low, i + 8) for x in values[i : i + 8]]
 
 
 def _lift(operator: Operator) -> Callable[[Any, int], Any]:

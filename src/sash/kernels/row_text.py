@@ -19,10 +19,10 @@ _COLUMN = {
     "bool": "column_byte({} + i) != 0",
 }
 _OUTPUT = {
-    "int64": "output_i({} + 8 * i, int({}))",
-    "timestamp": "output_i({} + 8 * i, int({}))",
-    "float64": "output_f({} + 8 * i, float({}))",
-    "bool": "output_byte({} + i, int({}))",
+    "int64": "output_i({}, i, int({}))",
+    "timestamp": "output_i({}, i, int({}))",
+    "float64": "output_f({}, i, float({}))",
+    "bool": "output_byte({}, i, int({}))",
 }
 
 
@@ -108,12 +108,15 @@ def _lift_calls(leaf: Leaf, lift: str, n: int, args: list[str], indent: str) -> 
     ]
 
 
-def _lowered(layout: Layout, names: dict[tuple[int, str], str], base: str) -> list[str]:
-    """Expressions for the answers of the slot at `base`."""
+def _lowered(
+    layout: Layout, names: dict[tuple[int, str], str], base: str, value: str = ""
+) -> list[str]:
+    """Expressions for the answers of the slot at `base`, or of a partial; leaf n of it is the
+    expression `value` with n in its braces."""
     made = []
     for k, (op, n) in enumerate(lowerings(layout.operator)):
         leaf = layout.leaves[n]
-        partial = load(leaf, base)
+        partial = value.format(n) or load(leaf, base)
         if op.lower:
             made.append(f"{names[k, 'lower']}({partial})")
         else:
@@ -132,51 +135,63 @@ def holds_text(layout: Layout, names: dict[tuple[int, str], str]) -> str:
     )
 
 
-def lower_text(layout: Layout, names: dict[tuple[int, str], str]) -> str:
+def lower_text(layout: Layout, names: dict[tuple[int, str], str], value: str = "") -> str:
     """Write `lower`, which puts a slot's answers into output columns, or into a list if the layout
-    does not know their types."""
+    does not know their types.  With `value` write `lowered`, which does so for a partial `p`; see
+    `_lowered`."""
     lines = ["def lower(m, src, outputs, i):", "    a = slot(m, src)"]
-    calls = _lowered(layout, names, "a")
+    if value:
+        lines = ["def lowered(m, p, outputs, i):"]
+    calls = _lowered(layout, names, "a", value)
     if not layout.answers:
         lines.append(f"    outputs[i] = {_nest(layout.operator, calls)}")
         return "\n".join(lines)
+    lines += _places(layout)
     at = 0
     lowered = [layout.leaves[n] for _, n in lowerings(layout.operator)]
     for k, (leaf, answer) in enumerate(zip(lowered, layout.answers, strict=True)):
         if answer.type.startswith("vector"):
+            words = leaf.vector
             lines += [
-                f"    o = load_table(outputs + {16 * at}) + {8 * leaf.vector} * i",
-                f"    for j in range({leaf.vector}):",
-                f"        output_i(o + 8 * j, load_i(a + {8 * leaf.offset} + 8 * j))",
+                f"    for j in range({words}):",
+                f"        output_i(o{at}, {words} * i + j, load_i(a + {8 * leaf.offset} + 8 * j))",
             ]
         else:
-            lines += _lower_columns(k, answer, calls[k], at)
+            lines += _lower_columns(k, answer, calls[k], at, branch=not value)
         at += len(answer.columns())
     return "\n".join(lines)
 
 
-def _lower_columns(n: int, answer: Answer, call: str, at: int) -> list[str]:
-    """Write the lines that put one answer into its output columns; `at` is the first column."""
+def _places(layout: Layout) -> list[str]:
+    """Write the lines that load the addresses of all output columns: before anything that depends
+    on a row, so that the compiler loads them once for a loop over rows."""
+    lines = []
+    for w, column in enumerate(c for answer in layout.answers for c in answer.columns()):
+        lines.append(f"    o{w} = load_table(outputs + {16 * w})")
+        if column.nullable:
+            lines.append(f"    v{w} = load_table(outputs + {16 * w + 8})")
+    return lines
+
+
+def _lower_columns(n: int, answer: Answer, call: str, at: int, *, branch: bool) -> list[str]:
+    """Write the lines that put one answer into its output columns; `at` is the first column.
+    Without `branch` they put some value there even where the answer is null: so the compiler can
+    work on several rows at once.  Where each row waits for the one before, a branch is faster."""
     columns = answer.columns()
-    lines, indent = [f"    r{n} = {call}"], "    "
-
-    def mark(indent: str, value: int) -> list[str]:
-        words = range(at, at + len(columns))
-        return [
-            f"{indent}output_byte(load_table(outputs + {16 * w + 8}) + i, {value})" for w in words
-        ]
-
-    if columns[0].nullable:
-        lines += [f"    if r{n} is None:", *mark("        ", 0), "    else:"]
-        indent = "        "
-        lines += mark(indent, 1)
-    lines.append(f"{indent}s{n} = some(r{n})")
+    made = f"    r{n} = {call}"
+    puts = [f"s{n} = some(r{n})"]
     for k, column in enumerate(columns):
         value = f"s{n}[{k}]" if answer.fields else f"s{n}"
-        lines.append(
-            indent + _OUTPUT[column.type].format(f"load_table(outputs + {16 * (at + k)})", value)
-        )
-    return lines
+        puts.append(_OUTPUT[column.type].format(f"o{at + k}", value))
+    if not columns[0].nullable:
+        return [made, *(f"    {line}" for line in puts)]
+    marks = [f"output_byte(v{at + k}, i, {{}})" for k in range(len(columns))]
+    if not branch:
+        puts = [*(mark.format(f"int(r{n} is not None)") for mark in marks), *puts]
+        return [made, *(f"    {line}" for line in puts)]
+    lines = [made, f"    if r{n} is None:", *(f"        {mark.format(0)}" for mark in marks)]
+    puts = [*(mark.format(1) for mark in marks), *puts]
+    return [*lines, "    else:", *(f"        {line}" for line in puts)]
 
 
 def _nest(operator: Operator, calls: list[str]) -> str:

@@ -108,6 +108,17 @@ def partial(m: Memory, src: int) -> Any:
     _declared()
 
 
+def gathered(m: Memory, src: int) -> Any:
+    """The partial in slot[src] as a value, for loops whose turns do not depend on each other: the
+    compiler loads the slots of several turns at once.  In chains `partial` is faster."""
+    _declared()
+
+
+def lowered(m: Memory, value: Any, outputs: Outputs, row: int) -> None:
+    """One row of the output = the answer of a partial."""
+    _declared()
+
+
 def set_partial(m: Memory, dst: int, value: Any) -> None:
     """slot[dst] = a partial."""
     _declared()
@@ -219,6 +230,14 @@ def set_item(array: Any, i: int, value: int) -> None:
 def below(array: Any, i: int, bound: int) -> int:
     """Count how many of the eight integers of an array from `i` on are less than a bound.  Compiled
     kernels compare all eight at once."""
+    _declared()
+
+
+def set_ranks(array: Any, at: int, times: Any, i: int, less: int, low: int) -> None:
+    """For each of the eight integers t of `times` from `i` on: set an integer of `array`, from `at`
+    on, to the place of the first integer of `times`, from `low` on, that is at least t - less.
+    Neither `less` nor i - low is below 0.  The integers from `low` on are in order; there are 15
+    after the eight."""
     _declared()
 
 

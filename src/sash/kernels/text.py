@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from .layout import Layout
-from .leaf_text import address, cast, clear, load, stores
+from .leaf_text import address, cast, clear, item, load, stores
 from .rewrite import Expressions, Plain, Primitives, syntax_of
 from .row_text import holds_text, lift_text, lower_text
 from .slots import HEADER
@@ -31,7 +31,7 @@ _WRITTEN_OUT = {
     "item": "word({0}, {1})",
     "set_item": "set_word({0}, {1}, {2})",
     "number": "column_f({0} + 8 * ({1}))",
-    "set_number": "output_f({0} + 8 * ({1}), {2})",
+    "set_number": "output_f({0}, {1}, {2})",
     "root": "root_of({0})",
     "lanes": "lanes_at({0} + 8 * ({1}))",
     "set_lanes": "set_lanes_at({0} + 8 * ({1}), {2})",
@@ -95,7 +95,10 @@ def primitives_text(
         out.append(holds_text(layout, names))
     made = [f"@linked\n{text}" for text in out]
     if not layout.vectors:
-        made += [f"@inline\n{text}" for text in _values(layout, names)]
+        first = "src" if own else f"{HEADER + stride + link} + {stride} * src"
+        made += [f"@inline\n{text}" for text in _values(layout, names, first)]
+        value = "p[{}]" if len(layout.leaves) > 1 else "p"
+        made.append(f"@linked\n{lower_text(layout.shown, names, value)}")
     return "\n\n".join(made) + "\n"
 
 
@@ -192,20 +195,24 @@ def _two_into_one(layout: Layout, names: dict[tuple[int, str], str], role: str) 
     return "\n".join(lines)
 
 
-def _values(layout: Layout, names: dict[tuple[int, str], str]) -> list[str]:
-    """Write partial, set_partial and combined.  The value of one leaf is its partial, and the value
-    of several leaves is a tuple of their partials."""
+def _values(layout: Layout, names: dict[tuple[int, str], str], first: str) -> list[str]:
+    """Write partial, gathered, set_partial and combined.  The value of one leaf is its partial, and
+    the value of several leaves is a tuple of their partials.  `first` is the number of the word
+    with which slot `src` begins."""
     leaves = list(enumerate(layout.leaves))
+    loads = [(load(leaf, "a"), item(leaf, first)) for _, leaf in leaves]
+    loaded, gathered = loads[0]
     if len(leaves) == 1:
-        loaded, stored = load(leaves[0][1], "a"), ["put_0(d, p)"]
+        stored = ["put_0(d, p)"]
         made = f"as_0({names[0, 'combine']}(a, b))"
     else:
-        loaded = f"({', '.join(load(leaf, 'a') for _, leaf in leaves)})"
+        loaded, gathered = (f"({', '.join(each)})" for each in zip(*loads, strict=True))
         stored = [f"put_{n}(d, p[{n}])" for n, _ in leaves]
         each = [f"as_{n}({names[n, 'combine']}(a[{n}], b[{n}]))" for n, _ in leaves]
         made = f"({', '.join(each)})"
     return [
         f"def partial(m, src):\n    a = slot(m, src)\n    return {loaded}",
+        f"def gathered(m, src): return {gathered}",
         "\n    ".join(["def set_partial(m, dst, p):", "d = slot(m, dst)", *stored]),
         f"def combined(a, b): return {made}",
     ]

@@ -193,7 +193,7 @@ class InTime(OfRows):
         return 1 + max(row - held for row, held in some)
 
     def longest(self) -> int:
-        """The number of rows in the longest frame."""
+        """A number of rows that no frame exceeds, and the longest frame hardly falls short of."""
         from .measures import longest_in_time  # which imports this module
 
         return longest_in_time(self)

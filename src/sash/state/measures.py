@@ -97,7 +97,8 @@ def sizes_of(windows: Sequence[Trailing], rows: Ordered) -> Sizes:
 
 
 def longest_in_time(frames: InTime) -> int:
-    """The number of rows in the longest frame.  Threads may call this at the same time."""
+    """A number of rows that no frame exceeds, and the longest frame hardly falls short of.  Threads
+    may call this at the same time."""
     core = make_core(SPANS, count.of("int64"), 1)
     with core.call() as call:
         given = call.integers(frames.times), call.integers(frames.bounds), len(frames.bounds) - 1

@@ -72,22 +72,22 @@ def spans_at(
 
 
 def longest(m: Memory, times: Any, bounds: Any, count: int, older: int, younger: int) -> int:
-    """The number of rows in the longest of the ranges that `spans` finds."""
+    """A number of rows that none of the ranges exceeds that `spans` finds, by looking at every
+    eighth row only: at most 80 more than the longest has."""
     most = 0
     for g in range(count):
         begin = item(bounds, g)
         n = item(bounds, g + 1)
         low = begin
         high = begin
-        for i in range(begin, n):
-            t = item(times, i)
-            while high < n and item(times, high) < t - younger:
-                high += 1
-            # find the first row only of ranges that are longer than the longest so far
-            while low + most < high and item(times, low) < t - older:
-                low += 1
-            most = max(most, high - low)
-            low = max(low, high - most)
+        for i in range(begin, n, 64):  # all ranges of 64 rows, together
+            oldest = item(times, i) - older
+            youngest = item(times, min(i + 63, n - 1)) - younger
+            while low + 8 <= n and item(times, low + 7) < oldest:
+                low += 8
+            while high < n and item(times, high) < youngest:
+                high += 8
+            most = max(most, min(high, n) - low)
     return most
 
 

@@ -18,7 +18,7 @@ from .answers import answers_of, columns_of
 from .frame_answers import taken
 from .frames import InTime, NoFrameAnswer, Range
 from .over_kernel import OVER
-from .over_steps import CHUNK, MASKS, SCRATCH
+from .over_steps import CHUNK, LINES, MASKS, SCRATCH, WIDE
 
 __all__ = ["Sizes", "answers_of_sizes"]
 
@@ -57,8 +57,9 @@ class Sizes:
             given = call.columns(columns), call.integers(one.times), call.integers(one.bounds)
             known = len(one.bounds) - 1, call.integers(olders), sizes, one.younger
             state = [
-                call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK, sizes * CHUNK)
+                call.integers(np.zeros(n, np.int64)) for n in (sizes, sizes, CHUNK, sizes * WIDE)
             ]
+            state.append(call.integers(np.array(LINES)))
             try:
                 at, step, apart = places
                 to = at - one.skip * step, step, apart

@@ -11,15 +11,16 @@ frame's end.
                      slot         between        open
 
 The partials of the open chunk serve all sizes.  The chunks between are in two stacks of chunks for
-each size, which change once for each chunk.  Frames that begin in the open chunk use two stacks of
-their own.
+each size, which change once for each chunk.  Frames that begin in the open chunk combine two slots
+of a table of that chunk, which serves all sizes too (`tabulate`).
 
-Time: two combines for each row and size, and one, amortised, for each chunk and size; three for a
-frame that is shorter than a chunk.  The kernel answers together the rows whose frames end in one
-chunk.  First it finds where their frames begin, row by row: each beginning depends on that of the
-row before, and while a processor waits for one size, it works on the others.  Then it answers
-frames size by size, so that the data of a size stay in registers, and no frame waits for the one
-before.
+Time: two combines for each row and size, or one where the frame begins in the open chunk; three,
+amortised, for each chunk and size; two for each row, and at most six for the table.
+
+The kernel answers together the rows whose frames end in one chunk.  First it finds where the frames
+begin, eight rows at a time, as each search begins where the one before ended: while a processor
+waits for one size, it works on the others.  Then it answers frames size by size, in loops whose
+turns do not depend on each other, so that the compiler takes several frames at once.
 """
 
 from __future__ import annotations
@@ -33,30 +34,36 @@ from ..kernels.slots import (
     Outputs,
     below,
     clear,
-    combine,
     combined,
+    copy,
+    gathered,
     get,
     item,
     lift,
-    lower,
+    lowered,
     partial,
     put,
     set_item,
     set_partial,
+    set_ranks,
 )
 from . import vector_over
 from .over_steps import (
-    ANSWER,
     BEGIN,
     BETWEEN,
     CHUNK,
+    CHUNKS,
+    DIGITS,
     EMPTY,
     OPEN,
     PREFIX,
     RING,
     RING_MASK,
     SCRATCH,
-    SUFFIX,
+    TABLE,
+    TABLED,
+    TAIL,
+    WIDE,
     between,
     close_chunk,
     row_slot,
@@ -64,6 +71,8 @@ from .over_steps import (
 )
 
 __all__ = ["OVER"]
+
+BEYOND = 2**62  # greater than any row
 
 
 def fill(m: Memory, columns: Columns, row: int, last: int) -> int:
@@ -91,84 +100,117 @@ def find_firsts(
     firsts: Any,
 ) -> None:
     """Find the first row of each frame from `first` up to `last`, for each size; the group ends at
-    `end`.  A processor cannot predict well how many rows leave when one comes.  So the loop counts
-    how many of the eight oldest rows leave, and repeats only if all of them do."""
-    for f in range(first, last):
-        t = item(times, f)
+    `end`.  After the rows of a size come eight numbers that are beyond all rows."""
+    f = first
+    while f + 8 <= last and f + 22 < end:
         for s in range(sizes):
             low = item(lows, s)
             if low >= 0:
-                bound = t - item(olders, s)
-                gone = 8
-                while gone == 8 and low + 8 <= end:
-                    gone = below(times, low, bound)
-                    low += gone
-                if gone == 8:
-                    while low < end and item(times, low) < bound:
-                        low += 1
-                set_item(lows, s, low)
-                set_item(firsts, s * CHUNK + f - first, low)
+                at = s * WIDE + f - first
+                set_ranks(firsts, at, times, f, item(olders, s), low)
+                set_item(lows, s, item(firsts, at + 7))
+        f += 8
+    for s in range(sizes):
+        low = item(lows, s)
+        if low >= 0:
+            at = s * WIDE - first
+            for i in range(f, last):
+                bound = item(times, i) - item(olders, s)
+                while low < end and item(times, low) < bound:
+                    low += 1
+                set_item(firsts, at + i, low)
+            set_item(lows, s, low)
+            for i in range(last, last + 8):
+                set_item(firsts, at + i, BEYOND)
 
 
-def long_frames(
-    m: Memory,
-    firsts: Any,
-    own: int,
-    ends: Any,
-    f: int,
-    count: int,
-    chunk_end: int,
-    at: int,
-    step: int,
-    outputs: Outputs,
-) -> int:
-    """Answer the frames of a size from `f` on that begin before the end of a closed chunk.  The
-    first rows of the size's frames are in `firsts` from `own` on.  Return the next frame."""
-    opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
-    x = partial(m, BETWEEN)
-    while f < count and item(firsts, own + f) < chunk_end:
-        y = combined(partial(m, ring + (item(firsts, own + f) & mask)), x)
-        set_partial(m, ANSWER, combined(y, partial(m, PREFIX + item(ends, f) - opened)))
-        lower(m, ANSWER, outputs, at + f * step)
-        f += 1
+def next_from(m: Memory, firsts: Any, own: int, f: int, bound: int) -> int:
+    """The first frame from `f` on that begins at row `bound` or later, or the end of the frames."""
+    gone = 8
+    while gone == 8:
+        gone = below(firsts, own + f, bound)
+        f += gone
     return f
 
 
-def short_frames(
-    m: Memory,
-    firsts: Any,
-    own: int,
-    ends: Any,
-    first: int,
-    count: int,
-    at: int,
-    step: int,
-    outputs: Outputs,
-) -> None:
-    """Answer the frames from `first` on, which begin in the open chunk."""
-    opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
-    x = partial(m, EMPTY)
-    mid = opened
-    behind = opened
-    for f in range(first, count):
-        low, end = item(firsts, own + f), item(ends, f)
-        if low >= end:
-            lower(m, EMPTY, outputs, at + f * step)
-        else:
-            if low >= mid:
-                y = partial(m, ring + ((end - 1) & mask))
-                set_partial(m, SUFFIX + end - 1 - opened, y)
-                for p in range(end - 2, low - 1, -1):
-                    y = combined(partial(m, ring + (p & mask)), y)
-                    set_partial(m, SUFFIX + p - opened, y)
-                x = partial(m, EMPTY)
-                mid = end
-                behind = end
-            while behind < end:
-                x = combined(x, partial(m, ring + (behind & mask)))
-                behind += 1
-            set_partial(m, ANSWER, combined(partial(m, SUFFIX + low - opened), x))
-            lower(m, ANSWER, outputs, at + f * step)
+def answer_two(m: Memory, a: int, b: int, outputs: Outputs, row: int) -> None:
+    """Answer two slots combined."""
+    lowered(m, combined(gathered(m, a), gathered(m, b)), outputs, row)
+
+
+def answer_three(m: Memory, a: int, b: int, c: int, outputs: Outputs, row: int) -> None:
+    """Answer three slots combined."""
+    lowered(m, combined(combined(gathered(m, a), gathered(m, b)), gathered(m, c)), outputs, row)
+
+
+def row_or_empty(m: Memory, place: int, rows: int) -> int:
+    """The slot of a place in the open chunk, or an empty slot if the row is not there yet."""
+    if place >= rows:
+        return EMPTY
+    return row_slot(m, get(m, OPEN) + place)
+
+
+def tabulate_eights(m: Memory, rows: int) -> None:
+    """Fill the table's lines for the three lowest digits.  It takes eight places at a time: loops
+    over fewer took several times as long."""
+    ones, twos, fours = TABLE, TABLE + CHUNK, TABLE + 2 * CHUNK
+    for p in range(0, rows, 8):
+        a, b = partial(m, row_or_empty(m, p, rows)), partial(m, row_or_empty(m, p + 1, rows))
+        c, d = partial(m, row_or_empty(m, p + 2, rows)), partial(m, row_or_empty(m, p + 3, rows))
+        e, f = partial(m, row_or_empty(m, p + 4, rows)), partial(m, row_or_empty(m, p + 5, rows))
+        g = partial(m, row_or_empty(m, p + 6, rows))
+        set_partial(m, ones + p, a)
+        set_partial(m, ones + p + 2, c)
+        set_partial(m, ones + p + 4, e)
+        set_partial(m, ones + p + 6, g)
+        set_partial(m, twos + p, combined(a, b))
+        set_partial(m, twos + p + 1, b)
+        set_partial(m, twos + p + 3, c)
+        ef = combined(e, f)
+        set_partial(m, twos + p + 4, ef)
+        set_partial(m, twos + p + 5, f)
+        set_partial(m, twos + p + 7, g)
+        cd = combined(c, d)
+        bcd = combined(b, cd)
+        set_partial(m, fours + p, combined(a, bcd))
+        set_partial(m, fours + p + 1, bcd)
+        set_partial(m, fours + p + 2, cd)
+        set_partial(m, fours + p + 3, d)
+        set_partial(m, fours + p + 5, e)
+        set_partial(m, fours + p + 6, ef)
+        set_partial(m, fours + p + 7, combined(ef, g))
+
+
+def tabulate(m: Memory, rows: int) -> None:
+    """Fill the table of the open chunk, of which the first `rows` rows are there.
+
+    Two different places in a chunk have a highest binary digit in which they differ.  Cut off below
+    this digit, the greater place is a third one, between them.  The table's line for the digit has
+    the aggregate from the lesser place up to the third, and from the third up to the greater place.
+    So two slots of one line hold the rows between any two places.  Where the third place is the
+    greater one, its slot is empty, and it always is.
+    """
+    ring, mask, opened = get(m, RING), get(m, RING_MASK), get(m, OPEN)
+    tabulate_eights(m, rows)
+    line = TABLE + 3 * CHUNK
+    half = 8
+    while half <= rows:
+        for mid in range(half, rows + 1, 2 * half):
+            last = min(half, rows - mid + 1)  # the places from mid on that frames may end at
+            x = partial(m, ring + ((opened + mid - 1) & mask))
+            set_partial(m, line + mid - 1, x)
+            y = partial(m, EMPTY)
+            for p in range(1, last):
+                x = combined(partial(m, ring + ((opened + mid - 1 - p) & mask)), x)
+                y = combined(y, partial(m, ring + ((opened + mid - 1 + p) & mask)))
+                set_partial(m, line + mid - 1 - p, x)
+                set_partial(m, line + mid + p, y)
+            for p in range(last, half):
+                x = combined(partial(m, ring + ((opened + mid - 1 - p) & mask)), x)
+                set_partial(m, line + mid - 1 - p, x)
+        half *= 2
+        line += CHUNK
+    put(m, TABLED, rows)
 
 
 def frames_of_size(
@@ -178,6 +220,7 @@ def frames_of_size(
     mids: Any,
     firsts: Any,
     ends: Any,
+    lines: Any,
     count: int,
     at: int,
     step: int,
@@ -187,16 +230,35 @@ def frames_of_size(
     below 0, its frames hold all rows of their group up to their end."""
     opened = get(m, OPEN)
     if item(lows, size) < 0:
-        for f in range(count):
-            combine(m, ANSWER, stack_slot(m, size, -1), PREFIX + item(ends, f) - opened)
-            lower(m, ANSWER, outputs, at + f * step)
+        for i in range(count):
+            answer_two(m, stack_slot(m, size, -1), TAIL + i, outputs, at + i * step)
         return
-    own = size * CHUNK
+    ring, mask, begin = get(m, RING), get(m, RING_MASK), get(m, BEGIN)
+    own = size * WIDE
+    newest = item(firsts, own + count - 1)
     f = 0
     while f < count and item(firsts, own + f) < opened:
-        chunk_end = between(m, mids, size, item(firsts, own + f))
-        f = long_frames(m, firsts, own, ends, f, count, chunk_end, at, step, outputs)
-    short_frames(m, firsts, own, ends, f, count, at, step, outputs)
+        chunk = (item(firsts, own + f) - begin) >> DIGITS
+        end = min((min(newest, opened - 1) - begin) >> DIGITS, chunk + CHUNKS - 1) + 1
+        for c in range(chunk, end):
+            between(m, mids, size, c)
+        last = count
+        if newest >= begin + end * CHUNK:
+            last = next_from(m, firsts, own, f, begin + end * CHUNK)
+        for i in range(f, last):
+            low = item(firsts, own + i)
+            a, b = ring + (low & mask), BETWEEN + (((low - begin) >> DIGITS) & (CHUNKS - 1))
+            answer_three(m, a, b, TAIL + i, outputs, at + i * step)
+        f = last
+    if f < count:
+        rows = item(ends, count - 1) - opened
+        if get(m, TABLED) < rows:
+            tabulate(m, rows)
+        for i in range(f, count):
+            high = item(ends, i) - opened
+            low = min(item(firsts, own + i) - opened, high)
+            line = item(lines, low ^ high)
+            answer_two(m, line + low, line + high, outputs, at + i * step)
 
 
 def frames_over(
@@ -212,6 +274,7 @@ def frames_over(
     mids: Any,
     ends: Any,
     firsts: Any,
+    lines: Any,
     skip: int,
     at: int,
     step: int,
@@ -229,6 +292,7 @@ def frames_over(
         n = item(bounds, g + 1)
         put(m, BEGIN, begin)
         put(m, OPEN, begin)
+        put(m, TABLED, 0)
         for s in range(sizes):
             set_item(lows, s, begin if item(olders, s) >= 0 else -1)
             set_item(mids, s, 0)
@@ -237,24 +301,25 @@ def frames_over(
         high = begin
         i = max(begin, skip)
         while i < n:
-            opened = get(m, OPEN)
-            full = opened + CHUNK
+            full = get(m, OPEN) + CHUNK
             j = i
-            while j < n and j - i < CHUNK and high <= full:
+            while j < n and j - i < CHUNK and high < full:
                 t = item(times, j)
                 while high < n and item(times, high) < t - younger:
                     high += 1
-                if high <= full:
+                if high < full:
                     set_item(ends, j - i, high)
                     j += 1
             if j > i:
                 row = fill(m, columns, row, max(row, item(ends, j - i - 1)))
+                for f in range(j - i):
+                    copy(m, TAIL + f, PREFIX + item(ends, f) - get(m, OPEN))
                 find_firsts(m, times, olders, sizes, lows, i, j, n, firsts)
                 for s in range(sizes):
                     to = at + s * apart + i * step
-                    frames_of_size(m, s, lows, mids, firsts, ends, j - i, to, step, outputs)
+                    frames_of_size(m, s, lows, mids, firsts, ends, lines, j - i, to, step, outputs)
                 i = j
-            if high > full:
+            if high >= full:
                 row = fill(m, columns, row, full)
                 close_chunk(m, lows, mids, sizes)
 
@@ -269,12 +334,21 @@ OVER = Kernel(
         close_chunk,
         fill,
         find_firsts,
-        long_frames,
-        short_frames,
+        next_from,
+        answer_two,
+        answer_three,
+        row_or_empty,
+        tabulate_eights,
+        tabulate,
         frames_of_size,
         frames_over,
     ),
     ("frames_over",),
     scratch=SCRATCH,
-    for_vectors=(vector_over.fill, vector_over.long_frames, vector_over.short_frames),
+    for_vectors=(
+        vector_over.fill,
+        vector_over.answer_two,
+        vector_over.answer_three,
+        vector_over.tabulate,
+    ),
 )

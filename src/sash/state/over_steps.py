@@ -12,15 +12,20 @@ __all__ = [
     "BEGIN",
     "BETWEEN",
     "CHUNK",
+    "CHUNKS",
+    "DIGITS",
     "EMPTY",
+    "LINES",
     "MASKS",
     "OPEN",
     "PREFIX",
     "RING",
     "RING_MASK",
     "SCRATCH",
-    "SUFFIX",
+    "TABLE",
+    "TABLED",
     "TAIL",
+    "WIDE",
     "between",
     "close_chunk",
     "row_slot",
@@ -28,15 +33,24 @@ __all__ = [
 ]
 
 CHUNK = 128  # rows; a power of two
+WIDE = CHUNK + 8  # the first rows of a size's frames, and eight that end them
+DIGITS = CHUNK.bit_length() - 1
 #: Header fields: the first slots of the sizes' stacks and of rows, and their masks; the first row
-#: of the group, and of its open chunk.
-STACKS, RING, STACK_MASK, RING_MASK, BEGIN, OPEN = 4, 5, 6, 7, 8, 9
+#: of the group, and of its open chunk; the number of rows in the table of the open chunk.
+STACKS, RING, STACK_MASK, RING_MASK, BEGIN, OPEN, TABLED = 4, 5, 6, 7, 8, 9, 10
 MASKS = (STACKS, RING, STACK_MASK, RING_MASK)
-#: Slots: the identity; an answer; the back stack of frames that begin in the open chunk; the chunks
-#: between; the open chunk up to each row; the open chunk from each row on.
-EMPTY, ANSWER, TAIL, BETWEEN, PREFIX = 0, 1, 2, 3, 4
-SUFFIX = PREFIX + CHUNK + 1
-SCRATCH = SUFFIX + CHUNK
+CHUNKS = 16  # the most chunks in which the frames begin that are answered together; a power of two
+#: Slots: an answer; for each of CHUNKS chunks, those after it and before the open one; the open
+#: chunk up to each row, and up to the end of each frame; slots that stay empty; the table of the
+#: open chunk, with a line of slots for each binary digit.
+ANSWER, BETWEEN = 0, 1
+PREFIX = BETWEEN + CHUNKS
+TAIL = PREFIX + CHUNK + 1
+EMPTY = TAIL + CHUNK
+TABLE = EMPTY + CHUNK
+SCRATCH = TABLE + DIGITS * CHUNK
+#: For each number below CHUNK, the first slot of the table's line for its highest binary digit.
+LINES = [EMPTY] + [TABLE + (i.bit_length() - 1) * CHUNK for i in range(1, CHUNK)]
 
 
 def row_slot(m: Memory, row: int) -> int:
@@ -51,17 +65,18 @@ def stack_slot(m: Memory, size: int, chunk: int) -> int:
     return at if chunk < 0 else at + 1 + (chunk & get(m, STACK_MASK))
 
 
-def between(m: Memory, mids: Any, size: int, low: int) -> int:
-    """Combine the chunks after a row's chunk and before the open one into the slot BETWEEN.  Return
-    the end of the row's chunk.  `mids` has, for each size, the first chunk of the back stack."""
+def between(m: Memory, mids: Any, size: int, chunk: int) -> None:
+    """Combine the chunks after this one and before the open one into the chunk's slot of BETWEEN.
+    `mids` has, for each size, the first chunk of the back stack."""
     begin = get(m, BEGIN)
-    first = (low - begin) // CHUNK + 1
+    first = chunk + 1
     last = (get(m, OPEN) - begin) // CHUNK
     back = stack_slot(m, size, -1)
+    to = BETWEEN + (chunk & (CHUNKS - 1))
     if first >= last:
         set_item(mids, size, last)
         clear(m, back)
-        clear(m, BETWEEN)
+        clear(m, to)
     else:
         if first >= item(mids, size):
             put(m, BUSY, 1)
@@ -72,8 +87,7 @@ def between(m: Memory, mids: Any, size: int, low: int) -> int:
             put(m, BUSY, 0)
             set_item(mids, size, last)
             clear(m, back)
-        combine(m, BETWEEN, stack_slot(m, size, first), back)
-    return begin + first * CHUNK
+        combine(m, to, stack_slot(m, size, first), back)
 
 
 def close_chunk(m: Memory, lows: Any, mids: Any, sizes: int) -> None:
@@ -91,3 +105,4 @@ def close_chunk(m: Memory, lows: Any, mids: Any, sizes: int) -> None:
             set_item(mids, s, (opened - get(m, BEGIN)) // CHUNK + 1)
             clear(m, back)
     put(m, OPEN, opened + CHUNK)
+    put(m, TABLED, 0)

@@ -3,23 +3,10 @@ never in local variables."""
 
 from __future__ import annotations
 
-from typing import Any
+from ..kernels.slots import Columns, Memory, Outputs, combine, copy, get, lift, lower, put
+from .over_steps import ANSWER, CHUNK, OPEN, PREFIX, TABLE, TABLED, row_slot
 
-from ..kernels.slots import Columns, Memory, Outputs, clear, combine, copy, get, item, lift, lower
-from .over_steps import (
-    ANSWER,
-    BETWEEN,
-    EMPTY,
-    OPEN,
-    PREFIX,
-    RING,
-    RING_MASK,
-    SUFFIX,
-    TAIL,
-    row_slot,
-)
-
-__all__ = ["fill", "long_frames", "short_frames"]
+__all__ = ["answer_three", "answer_two", "fill", "tabulate"]
 
 
 def fill(m: Memory, columns: Columns, row: int, last: int) -> int:
@@ -33,58 +20,34 @@ def fill(m: Memory, columns: Columns, row: int, last: int) -> int:
     return row
 
 
-def long_frames(
-    m: Memory,
-    firsts: Any,
-    own: int,
-    ends: Any,
-    f: int,
-    count: int,
-    chunk_end: int,
-    at: int,
-    step: int,
-    outputs: Outputs,
-) -> int:
-    """Answer the frames of a size from `f` on that begin before the end of a closed chunk.  The
-    first rows of the size's frames are in `firsts` from `own` on.  Return the next frame."""
-    opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
-    while f < count and item(firsts, own + f) < chunk_end:
-        combine(m, ANSWER, ring + (item(firsts, own + f) & mask), BETWEEN)
-        combine(m, ANSWER, ANSWER, PREFIX + item(ends, f) - opened)
-        lower(m, ANSWER, outputs, at + f * step)
-        f += 1
-    return f
+def answer_two(m: Memory, a: int, b: int, outputs: Outputs, row: int) -> None:
+    """Answer two slots combined."""
+    combine(m, ANSWER, a, b)
+    lower(m, ANSWER, outputs, row)
 
 
-def short_frames(
-    m: Memory,
-    firsts: Any,
-    own: int,
-    ends: Any,
-    first: int,
-    count: int,
-    at: int,
-    step: int,
-    outputs: Outputs,
-) -> None:
-    """Answer the frames from `first` on, which begin in the open chunk."""
-    opened, ring, mask = get(m, OPEN), get(m, RING), get(m, RING_MASK)
-    mid = opened
-    behind = opened
-    for f in range(first, count):
-        low, end = item(firsts, own + f), item(ends, f)
-        if low >= end:
-            lower(m, EMPTY, outputs, at + f * step)
-        else:
-            if low >= mid:
-                copy(m, SUFFIX + end - 1 - opened, ring + ((end - 1) & mask))
-                for p in range(end - 2, low - 1, -1):
-                    combine(m, SUFFIX + p - opened, ring + (p & mask), SUFFIX + p + 1 - opened)
-                clear(m, TAIL)
-                mid = end
-                behind = end
-            while behind < end:
-                combine(m, TAIL, TAIL, ring + (behind & mask))
-                behind += 1
-            combine(m, ANSWER, SUFFIX + low - opened, TAIL)
-            lower(m, ANSWER, outputs, at + f * step)
+def answer_three(m: Memory, a: int, b: int, c: int, outputs: Outputs, row: int) -> None:
+    """Answer three slots combined."""
+    combine(m, ANSWER, a, b)
+    combine(m, ANSWER, ANSWER, c)
+    lower(m, ANSWER, outputs, row)
+
+
+def tabulate(m: Memory, rows: int) -> None:
+    """Fill the table of the open chunk, of which the first `rows` rows are there."""
+    opened = get(m, OPEN)
+    line = TABLE
+    half = 1
+    while half <= rows:
+        for mid in range(half, rows + 1, 2 * half):
+            copy(m, line + mid - 1, row_slot(m, opened + mid - 1))
+            for p in range(mid - 2, mid - half - 1, -1):
+                combine(m, line + p, row_slot(m, opened + p), line + p + 1)
+            last = min(mid + half - 1, rows)
+            if mid < last:
+                copy(m, line + mid + 1, row_slot(m, opened + mid))
+                for p in range(mid + 2, last + 1):
+                    combine(m, line + p, line + p - 1, row_slot(m, opened + p - 1))
+        half *= 2
+        line += CHUNK
+    put(m, TABLED, rows)
