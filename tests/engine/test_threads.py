@@ -26,6 +26,7 @@ from sash.kernels.spans import room
 from sash.query.plan import make_plan
 from sash.state.measures import frames_of
 from sash.tables import threads as threads_module
+from sash.tables.counting_sort import counts_by_key, deal, put
 from sash.tables.rows import rows_in_order
 from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
 from sash.testing.fuzz.streams import SELECTS
@@ -512,6 +513,26 @@ def test_cuts_cover_all_rows_and_groups() -> None:
         assert [a for a, _ in ranges] == ends[:-1]
         assert ends[-1] == len(counts)
         assert all(a < b for a, b in ranges)
+
+
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_rows_that_are_dealt_to_parts_keep_their_order(width: Any) -> None:
+    """Codes and numbers of rows have 32 bits, unless a table is too large for these."""
+    source = np.random.default_rng(3)
+    codes, part_of = source.integers(0, 40, 300), np.array([0, 0, 1, 1, 1, 3, 3, 4, 4, 4])
+    part = part_of[codes >> 2]
+    counts = np.bincount(part, minlength=6)
+    own, numbers = np.zeros(300, dtype=width), np.zeros(300, dtype=width)
+    places = deal(codes, 2, part_of, counts, 1000, own, numbers)
+    order = np.argsort(part, kind="stable")
+    assert (numbers - 1000).tolist() == order.tolist()
+    assert own.tolist() == codes[order].tolist()
+    assert places[order].tolist() == list(range(300))
+    assert counts_by_key(codes, 10, 2).tolist() == np.bincount(codes >> 2, minlength=10).tolist()
+    for items in (codes, codes / 4, codes.astype(np.uint8)):
+        made = np.zeros_like(items)
+        put(items, places, made)
+        assert made.tolist() == items[order].tolist()
 
 
 compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
