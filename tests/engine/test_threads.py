@@ -25,6 +25,8 @@ from sash.kernels.program import jit_enabled
 from sash.kernels.spans import room
 from sash.query.plan import make_plan
 from sash.state.measures import frames_of
+from sash.tables import counting_sort
+from sash.tables import rows as tables_rows
 from sash.tables import threads as threads_module
 from sash.tables.counting_sort import counts_by_key, deal, put
 from sash.tables.rows import rows_in_order
@@ -563,6 +565,25 @@ def test_columns_move_into_arrays_that_the_run_needs_no_longer(
     q.run(given, threads=2)
     assert given.to_pylist() == before
     assert found.to_pylist() == rows
+
+
+def test_a_column_that_several_aggregates_read_moves_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting reads the times, which were moved before."""
+    made, plain = [], counting_sort.moved
+
+    def noted(items: Any, *rest: Any) -> Any:
+        made.append(items.dtype)
+        return plain(items, *rest)
+
+    monkeypatch.setattr(counting_sort, "moved", noted)
+    monkeypatch.setattr(tables_rows, "moved", noted)
+    select = {"top": sash.max("x"), "mean": sash.mean("x"), "n_": sash.count()}
+    q = sash.Query(time="t", by=["c"], window=sash.trailing(9), select=select)
+    given = table("in time").drop_columns(["x"]).append_column("x", pa.array(np.arange(160) / 4))
+    found = q.run(given, threads=2)
+    assert made == [np.int64, np.float64]
+    check(q, given)
+    assert found.column("t") == given.column("t")
 
 
 #: Rows for all events and for some, with times that are read again after the answers and without.

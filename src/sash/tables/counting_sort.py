@@ -14,6 +14,7 @@ writes to as many areas of memory as there are keys.  For 2 million rows of 1,00
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -200,20 +201,27 @@ def moved(items: Array, places: Array, threads: int) -> Array:
 
     def move(piece: tuple[int, int]) -> None:
         some = slice(*piece)
-        put(items[some], places[some], made)
+        made[places[some]] = items[some]  # as fast as `put` if the areas are far apart
 
     side_by_side(move, cut_rows(len(items)), threads)
     return made
 
 
-def moved_table(table: Table, places: Array, threads: int) -> Table:
-    """Move each row of typed columns to its place in new columns."""
+def moved_table(
+    table: Table, places: Array, threads: int, known: Iterable[tuple[Array, Array]] = ()
+) -> Table:
+    """Move each row of typed columns to its place in new columns.  An array that two columns share
+    moves once, and one that is `known`, with what it becomes, does not move again."""
+    there = {(old.ctypes.data, old.dtype): new for old, new in known}
+
+    def move(values: Array) -> Array:
+        which = values.ctypes.data, values.dtype
+        if which not in there:
+            there[which] = moved(values, places, threads)
+        return there[which]
+
     columns = tuple(
-        Column(
-            c.type,
-            moved(c.data, places, threads),
-            None if c.valid is None else moved(c.valid, places, threads),
-        )
+        Column(c.type, move(c.data), None if c.valid is None else move(c.valid))
         for c in table.columns
     )
     return Table(columns, table.kind, table.rows)
@@ -224,7 +232,7 @@ def inverse(places: Array, threads: int) -> Array:
     made = room(len(places), places.dtype)
 
     def move(piece: tuple[int, int]) -> None:
-        put(np.arange(*piece), places[slice(*piece)], made)
+        made[places[slice(*piece)]] = np.arange(*piece)
 
     side_by_side(move, cut_rows(len(places)), threads)
     return made

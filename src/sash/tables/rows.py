@@ -260,7 +260,8 @@ class Ordered:
         None.  Else return them as they are, with the row numbers in this order."""
         if self.places is None or "object" in table.types:
             return table, self.rows
-        return moved_table(table, self.places, threads), None
+        known = [] if self.own_times is None else [(self.own_times, self.times)]
+        return moved_table(table, self.places, threads, known), None
 
     def column(self, name: str) -> pa.Array:
         """A column of the table in this order, without a dictionary."""
