@@ -28,7 +28,7 @@ from sash.state.measures import frames_of
 from sash.tables import counting_sort
 from sash.tables import rows as tables_rows
 from sash.tables import threads as threads_module
-from sash.tables.counting_sort import counts_by_key, deal, put
+from sash.tables.counting_sort import counts_by_key, deal, put, repeat
 from sash.tables.rows import rows_in_order
 from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
 from sash.testing.fuzz.streams import SELECTS
@@ -531,6 +531,9 @@ def test_rows_that_are_dealt_to_parts_keep_their_order(width: Any) -> None:
     assert own.tolist() == codes[order].tolist()
     assert places[order].tolist() == list(range(300))
     assert counts_by_key(codes, 10, 2).tolist() == np.bincount(codes >> 2, minlength=10).tolist()
+    again = np.zeros(50, dtype=np.int64)
+    repeat(codes[:4], np.array([5, 25, 25, 50, 55]), again)
+    assert again.tolist() == np.repeat(codes[:4], [20, 0, 25, 5]).tolist()
     for items in (codes, codes / 4, codes.astype(np.uint8)):
         made = np.zeros_like(items)
         put(items, places, made)

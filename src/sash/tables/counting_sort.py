@@ -37,6 +37,7 @@ __all__ = [
     "moved_table",
     "places_by_key",
     "put",
+    "repeat",
 ]
 
 #: For up to so many keys, the ends of the keys' rows fit into the processor's caches.
@@ -95,6 +96,15 @@ def put_items(m: Memory, items: Any, places: Any, rows: int, made: Any) -> None:
         set_item(made, item(places, i), item(items, i))
 
 
+def repeat_items(m: Memory, items: Any, bounds: Any, count: int, made: Any) -> None:
+    """Write item k to the places from bounds[k] up to bounds[k + 1], counted from bounds[0]."""
+    begin = item(bounds, 0)
+    for k in range(count):
+        value = item(items, k)
+        for i in range(item(bounds, k) - begin, item(bounds, k + 1) - begin):
+            set_item(made, i, value)
+
+
 _FUNCTIONS = (
     count_rows,
     place_rows,
@@ -102,6 +112,7 @@ _FUNCTIONS = (
     place_parts,
     put_narrow,
     put_items,
+    repeat_items,
 )
 
 #: The kernel; it does not depend on an operator.
@@ -159,6 +170,16 @@ def put(items: Array, places: Array, made: Array) -> None:
     with core.call() as call:
         given = _words(call, items), call.integers(places), len(items)
         core.run.put_items(core.m, *given, _words(call, made))
+
+
+def repeat(items: Array, bounds: Array, made: Array) -> None:
+    """Write item k to the places of `made` from bounds[k] up to bounds[k + 1], counted from
+    bounds[0].  numpy's repeat would hold the interpreter's lock meanwhile, and make an array of its
+    own, from which the items would have to be copied."""
+    core = _core()
+    with core.call() as call:
+        given = _words(call, items), call.integers(bounds), len(items)
+        core.run.repeat_items(core.m, *given, _words(call, made))
 
 
 def _in_words(*arrays: Array) -> bool:
