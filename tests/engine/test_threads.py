@@ -25,7 +25,10 @@ from sash.kernels.program import jit_enabled
 from sash.kernels.spans import room
 from sash.query.plan import make_plan
 from sash.state.measures import frames_of
+from sash.tables import counting_sort
+from sash.tables import rows as tables_rows
 from sash.tables import threads as threads_module
+from sash.tables.counting_sort import counts_by_key, deal, put, repeat
 from sash.tables.rows import rows_in_order
 from sash.tables.threads import cut_groups, cut_rows, how_many, side_by_side
 from sash.testing.fuzz.streams import SELECTS
@@ -514,6 +517,29 @@ def test_cuts_cover_all_rows_and_groups() -> None:
         assert all(a < b for a, b in ranges)
 
 
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_rows_that_are_dealt_to_parts_keep_their_order(width: Any) -> None:
+    """Codes and numbers of rows have 32 bits, unless a table is too large for these."""
+    source = np.random.default_rng(3)
+    codes, part_of = source.integers(0, 40, 300), np.array([0, 0, 1, 1, 1, 3, 3, 4, 4, 4])
+    part = part_of[codes >> 2]
+    counts = np.bincount(part, minlength=6)
+    own, numbers = np.zeros(300, dtype=width), np.zeros(300, dtype=width)
+    places = deal(codes, 2, part_of, counts, 1000, own, numbers)
+    order = np.argsort(part, kind="stable")
+    assert (numbers - 1000).tolist() == order.tolist()
+    assert own.tolist() == codes[order].tolist()
+    assert places[order].tolist() == list(range(300))
+    assert counts_by_key(codes, 10, 2).tolist() == np.bincount(codes >> 2, minlength=10).tolist()
+    again = np.zeros(50, dtype=np.int64)
+    repeat(codes[:4], np.array([5, 25, 25, 50, 55]), again)
+    assert again.tolist() == np.repeat(codes[:4], [20, 0, 25, 5]).tolist()
+    for items in (codes, codes / 4, codes.astype(np.uint8)):
+        made = np.zeros_like(items)
+        put(items, places, made)
+        assert made.tolist() == items[order].tolist()
+
+
 compiled_only = pytest.mark.skipif(not jit_enabled(), reason="about compiled code: SASH_JIT=0")
 
 
@@ -542,6 +568,25 @@ def test_columns_move_into_arrays_that_the_run_needs_no_longer(
     q.run(given, threads=2)
     assert given.to_pylist() == before
     assert found.to_pylist() == rows
+
+
+def test_a_column_that_several_aggregates_read_moves_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting reads the times, which were moved before."""
+    made, plain = [], counting_sort.moved
+
+    def noted(items: Any, *rest: Any) -> Any:
+        made.append(items.dtype)
+        return plain(items, *rest)
+
+    monkeypatch.setattr(counting_sort, "moved", noted)
+    monkeypatch.setattr(tables_rows, "moved", noted)
+    select = {"top": sash.max("x"), "mean": sash.mean("x"), "n_": sash.count()}
+    q = sash.Query(time="t", by=["c"], window=sash.trailing(9), select=select)
+    given = table("in time").drop_columns(["x"]).append_column("x", pa.array(np.arange(160) / 4))
+    found = q.run(given, threads=2)
+    assert made == [np.int64, np.float64]
+    check(q, given)
+    assert found.column("t") == given.column("t")
 
 
 #: Rows for all events and for some, with times that are read again after the answers and without.

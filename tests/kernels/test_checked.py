@@ -84,3 +84,9 @@ def test_integers_beyond_a_word_are_refused() -> None:
             checked.store_i(array.ctypes.data, value)
     with pytest.raises(OverflowError):
         checked.output_byte(array.ctypes.data, 0, 256)
+    half = checked.register(np.zeros(1, np.int32))
+    for value in (2**31 - 1, -(2**31), np.int64(7)):
+        checked.store_half(half.ctypes.data, value)
+        assert half[0] == value
+    with pytest.raises(OverflowError):
+        checked.store_half(half.ctypes.data, 2**31)

@@ -103,6 +103,26 @@ def test_the_windows_wanted_of_each_group(
     assert len(found.ends) == len(groups)
 
 
+close_times = st.lists(st.lists(st.integers(0, 9), max_size=30), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("window", [*WINDOWS, tumbling(2), sliding(4, 2).of_length(1)], ids=repr)
+@given(st.one_of(groups_of_times, close_times))
+def test_room_without_a_count_is_enough_and_not_much(
+    window: Aligned, groups: list[list[int]]
+) -> None:
+    """Windows are counted only where events have long gaps."""
+    plan, case = plan_of(window, {"n": sash.count()}), Case(groups)
+    (group,) = plan.groups
+    scan = Scan(group, window, plan.types)
+    columns = columns_of(scan.group, case.table)
+    made = len(scan.windows_of_events(*columns, None, case.times, case.bounds).numbers)
+    most = scan.most_windows(case.times, case.bounds)
+    assert most is None or made <= most <= 9 / 8 * len(case.times)
+    if window.cycle.windows == 1 and all(set(times) == set(range(10)) for times in groups):
+        assert most == made
+
+
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @given(groups_of_times, wanted)
 def test_windows_of_events_are_those_of_their_slices(

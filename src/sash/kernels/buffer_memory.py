@@ -307,6 +307,11 @@ class BufferCore(Core):
         made = self._keep(np.ascontiguousarray(values, dtype=np.int64))
         return made, _address(made)
 
+    def halves(self, values: Array) -> tuple[Any, Any]:
+        """The same for an array of integers of 32 bits."""
+        made = self._keep(np.ascontiguousarray(values, dtype=np.int32))
+        return made, _address(made)
+
     def peek(self, slot: int) -> Any:
         """A slot's partial as a Python value."""
         if self.kernel.own:

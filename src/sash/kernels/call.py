@@ -59,6 +59,10 @@ class Call:
         """The handle of integers."""
         return self._keep(self._core.integers(values))
 
+    def halves(self, values: Array) -> Any:
+        """The handle of integers of 32 bits."""
+        return self._keep(self._core.halves(values))  # type: ignore[union-attr]
+
     def space(self, count: int) -> tuple[Any, Any]:
         """An array or a list of integers for the kernel to write, and its handle."""
         made, handle = self._core.integers(np.empty(count, dtype=np.int64))

@@ -52,6 +52,7 @@ __all__ = [
     "short",
     "some",
     "store_f",
+    "store_half",
     "store_i",
     "store_u",
     "view_f",
@@ -163,6 +164,7 @@ def _access(
 
 load_i, store_i = _access(np.int64, ctypes.c_int64, int, -(2**63), 2**63 - 1)
 load_u, store_u = _access(np.uint64, ctypes.c_uint64, np.uint64)
+_, store_half = _access(np.int32, ctypes.c_int32, int, -(2**31), 2**31 - 1)
 load_f, store_f = _access(np.float64, ctypes.c_double, float)
 load_table = load_i
 column_i, column_f = load_i, load_f

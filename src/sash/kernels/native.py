@@ -52,6 +52,7 @@ __all__ = [
     "short",
     "some",
     "store_f",
+    "store_half",
     "store_i",
     "store_u",
     "view_f",
@@ -87,7 +88,7 @@ bounded = _once(boundscheck=True)
 # decorators of the same names for the others.
 entry, brief = njit(nogil=True), njit
 
-_I64, _I8, _F64 = ir.IntType(64), ir.IntType(8), ir.DoubleType()
+_I64, _I32, _I8, _F64 = ir.IntType(64), ir.IntType(32), ir.IntType(8), ir.DoubleType()
 _EIGHT = ir.VectorType(_I64, 8)
 _TESTED = 16  # words that `set_ranks` tests at a time
 
@@ -164,6 +165,7 @@ at_i, at_u, at_f = (
 load_i, store_i = _access(types.int64, _I64, 8, "slots")
 load_u, store_u = _access(types.uint64, _I64, 8, "slots")
 load_f, store_f = _access(types.float64, _F64, 8, "slots")
+_, store_half = _access(types.int32, _I32, 4, "slots")
 load_table, _ = _access(types.int64, _I64, 8, "tables")
 column_i, _ = _access(types.int64, _I64, 8, "columns")
 column_f, _ = _access(types.float64, _F64, 8, "columns")

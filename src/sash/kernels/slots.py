@@ -227,6 +227,11 @@ def set_item(array: Any, i: int, value: int) -> None:
     _declared()
 
 
+def set_half(array: Any, i: int, value: int) -> None:
+    """Set an integer of an array of integers of 32 bits, which must hold it."""
+    _declared()
+
+
 def below(array: Any, i: int, bound: int) -> int:
     """Count how many of the eight integers of an array from `i` on are less than a bound.  Compiled
     kernels compare all eight at once."""

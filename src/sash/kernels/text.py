@@ -30,6 +30,7 @@ _WRITTEN_OUT = {
     "put": "set_header_word({0}, {1}, {2})",
     "item": "word({0}, {1})",
     "set_item": "set_word({0}, {1}, {2})",
+    "set_half": "store_half({0} + 4 * ({1}), {2})",
     "number": "column_f({0} + 8 * ({1}))",
     "set_number": "output_f({0}, {1}, {2})",
     "root": "root_of({0})",

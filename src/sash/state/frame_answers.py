@@ -60,7 +60,9 @@ def answers_of_frames(
     made: dict[str, pa.Array] = {}
     spare: list[Array] = []  # arrays of words that belong to this call alone
     if rows is None and order is not None:  # the columns were moved
-        spare = [c.data for c in columns.columns if c.type != "bool"]
+        own = {id(c.data): c.data for c in columns.columns if c.type != "bool"}
+        own.pop(id(ordered.times), None)  # columns may share an array, also with the times
+        spare = list(own.values())
     for frames, named in asked:
         outputs, _ = kept.pop(0)
         if order is not None:

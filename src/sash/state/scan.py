@@ -23,6 +23,7 @@ from ..slicing.techniques import Slicing
 from ..tables import threads as pieces
 from ..tables.threads import side_by_side
 from ..windows import Aligned
+from ..windows.contract import Cycle
 from .answers import Apart, Sources, answers_apart, answers_of, columns_of, joined_reasons
 from .cutty_kernel import CUTTY
 from .numbered import Numbered
@@ -368,7 +369,26 @@ class Scan:
 
     def _out(self, kept: list[tuple[Any, Any]], first: Array, last: Array) -> Out:
         """Room for the windows from `first` to `last` of groups with these times and bounds."""
-        return Out.of(self._core, kept[0], kept[1], (first, last), changes=self.changes)
+        most = self.most_windows(kept[0][0], kept[1][0])
+        return Out.of(self._core, kept[0], kept[1], (first, last), changes=self.changes, most=most)
+
+    def most_windows(self, times: Any, bounds: Any) -> int | None:
+        """A bound of the number of windows that hold these times of groups: all windows from a
+        group's first time to its last.  None if it is not much less than the number of times, as
+        where events have long gaps: then the windows must be counted."""
+        cycle = self.window.cycle
+        if self._kernel is CUTTY or not isinstance(self._core, BufferCore):
+            return None
+        if type(cycle) is not Cycle or cycle.windows > 1:
+            return None
+        begins, ends = bounds[:-1], bounds[1:]
+        if not (begins < ends).all():
+            begins, ends = begins[begins < ends], ends[begins < ends]
+        found = cycle.last(times[ends - 1]) - cycle.first(times[begins]) + 1
+        most = int(found.clip(0).sum())
+        if cycle.longest <= cycle.length:  # no window overlaps another
+            most = min(most, len(times))
+        return most if 8 * most <= 9 * len(times) else None
 
     def _windows(
         self,
@@ -408,13 +428,17 @@ class Out:
         wanted: tuple[Array, Array],
         *,
         changes: bool,
+        most: int | None = None,
     ) -> Out:
         """Room for windows of groups with these times and bounds.  `wanted` has the first and the
-        last window of each group.  The core's header must have the window's fields."""
+        last window of each group.  The core's header must have the window's fields.  If at most
+        `most` windows hold the times, they are not counted."""
         first, last = wanted
-        shared = core.kernel is not CUTTY and isinstance(core, BufferCore)
-        run = _counter().run if shared else core.run
-        rows = run.count_windows(core.m, times[1], bounds[1], len(first))
+        rows = most
+        if rows is None:
+            shared = core.kernel is not CUTTY and isinstance(core, BufferCore)
+            run = _counter().run if shared else core.run
+            rows = run.count_windows(core.m, times[1], bounds[1], len(first))
         asked = (last - first + 1).clip(0)
         rows = min(rows, int(np.minimum(asked, rows).sum()))
         if changes:

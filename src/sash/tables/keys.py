@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..kernels.spans import room
+from .counting_sort import repeat
 from .order import in_time
 from .threads import BLOCK, PIECE, cut_groups, cut_rows, extremes, side_by_side
 
@@ -355,6 +356,11 @@ def by_group_and_number(codes: Array, groups: int, numbers: Array) -> tuple[Arra
     return rows, bounds[::span]
 
 
+def _repeat(items: Array, bounds: Array, made: Array) -> None:
+    """Do the same as `counting_sort.repeat`."""
+    made[:] = np.repeat(items, np.diff(bounds))
+
+
 def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Array]:
     """Repeat each key for its rows, of which key k has those from ends[k - 1] up to ends[k].
 
@@ -363,6 +369,8 @@ def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Arr
     """
     bounds = np.append(0, ends)
     ranges = cut_groups(bounds) if threads > 1 else [(0, len(ends))]
+    # the kernel takes 0.1 s to compile
+    repeat_into = repeat if bounds[-1] >= PIECE else _repeat
 
     def column(values: pa.Array) -> pa.Array:
         words = made = None
@@ -370,15 +378,15 @@ def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Arr
         if wide and not values.null_count:
             words, made = values.view(pa.int64()).to_numpy(), room(bounds[-1], np.int64)
 
-        def repeat(some: tuple[int, int]) -> pa.Array | None:
+        def fill(some: tuple[int, int]) -> pa.Array | None:
             low, high = some
-            counts = np.diff(bounds[low : high + 1])
-            if words is None or made is None:
-                return values.take(pa.array(np.repeat(np.arange(low, high), counts)))
-            made[bounds[low] : bounds[high]] = np.repeat(words[low:high], counts)
-            return None
+            places = bounds[low : high + 1]
+            if words is not None and made is not None:
+                repeat_into(words[low:high], places, made[places[0] : places[-1]])
+                return None
+            return values.take(pa.array(np.repeat(np.arange(low, high), np.diff(places))))
 
-        found = side_by_side(repeat, ranges, threads)
+        found = side_by_side(fill, ranges, threads)
         if made is not None:
             return pa.array(made).view(values.type)
         return found[0] if len(found) == 1 else pa.concat_arrays(found)

@@ -19,7 +19,16 @@ from ..kernels.columns import Array, Column, Table, joined
 from ..kernels.spans import room
 from ..query.plan import Plan
 from .arrow import check_times, flat, one_array, times_between
-from .counting_sort import MOST_KEYS, counts_by_key, inverse, moved, moved_table, places_by_key
+from .counting_sort import (
+    MOST_KEYS,
+    counts_by_key,
+    deal,
+    inverse,
+    moved,
+    moved_table,
+    places_by_key,
+    put,
+)
 from .keys import by_group, key_codes
 from .order import in_time, nanoseconds, tie_ranks
 from .threads import blocks, cut_groups, cut_rows, extremes, rise, side_by_side
@@ -129,7 +138,7 @@ class Parts:
         fine = (groups - 1 >> shift) + 1
 
         def count(piece: Run) -> Array:
-            return counts_by_key(codes[slice(*piece)] >> shift, fine)
+            return counts_by_key(codes[slice(*piece)], fine, shift)
 
         counts = np.stack(side_by_side(count, pieces, threads))
         bounds = np.zeros(fine + 1, dtype=np.int64)
@@ -141,13 +150,14 @@ class Parts:
         if rise(codes):
             self._runs = [((int(bounds[a]), int(bounds[b])),) for a, b in ranges]
             return
-        of_fine = np.repeat(np.arange(len(ranges), dtype=np.uint8), [b - a for a, b in ranges])
+        of_fine = np.repeat(np.arange(len(ranges)), [b - a for a, b in ranges])
+        own = np.add.reduceat(counts, [low for low, _ in ranges], axis=1)
         self.moved = True
         moved = _Moved(len(given))
         small = np.int32 if max(len(given), groups) < 2**31 else np.int64
         self._given = Rows(
             given.keys,
-            moved.add(codes, small),
+            dealt := room(len(given), small),
             moved.add(given.times),
             None if given.finer is None else moved.add(given.finer),
             at := room(len(given), small),
@@ -155,17 +165,14 @@ class Parts:
         )
         self.columns = [moved.table(table) for table in columns]
 
-        def sort(piece: Run) -> None:
-            first, last = piece
-            part = of_fine[codes[first:last] >> shift]
-            order = np.argsort(part, kind="stable")  # a radix sort
-            moved.move(first, last, order)
-            at[first:last] = order + first
+        def sort(i: int) -> None:
+            first, last = pieces[i]
+            some = slice(first, last)
+            given = codes[some], shift, of_fine, own[i], first
+            moved.move(some, deal(*given, dealt[some], at[some]))
 
-        side_by_side(sort, pieces, threads)
-        # for each part, how many rows of each piece it has
-        own = np.add.reduceat(counts, [low for low, _ in ranges], axis=1).T
-        ends = np.cumsum([[first for first, _ in pieces], *own], axis=0).tolist()
+        side_by_side(sort, range(len(pieces)), threads)
+        ends = np.cumsum([[first for first, _ in pieces], *own.T], axis=0).tolist()
         self._runs = [tuple(zip(*both, strict=True)) for both in pairwise(ends)]
 
     def __len__(self) -> int:
@@ -189,11 +196,11 @@ class _Moved:
         self._rows = rows
         self._made: dict[tuple[int, Any], tuple[Array, Array]] = {}
 
-    def add(self, values: Array, wanted: Any = None) -> Array:
-        """Add an array.  Return the new array, of the type `wanted`, into which `move` writes."""
-        known = values.ctypes.data, np.dtype(wanted or values.dtype)
+    def add(self, values: Array) -> Array:
+        """Add an array.  Return the new array, into which `move` writes."""
+        known = values.ctypes.data, values.dtype
         if known not in self._made:
-            self._made[known] = values, room(self._rows, known[1])
+            self._made[known] = values, room(self._rows, values.dtype)
         return self._made[known][1]
 
     def table(self, table: Table) -> Table:
@@ -204,14 +211,11 @@ class _Moved:
         )
         return Table(columns, table.kind, table.rows)
 
-    def move(self, first: int, last: int, order: Array) -> None:
-        """Write a range of rows into the new arrays, in the order `order`."""
+    def move(self, some: slice, places: Array) -> None:
+        """Write a range of rows into the same range of the new arrays, each row to its place in
+        that range."""
         for values, made in self._made.values():
-            into = made[first:last]
-            if values.dtype == made.dtype:  # `take` makes no temporary array, unlike an index
-                np.take(values[first:last], order, out=into, mode="clip")
-            else:
-                into[:] = values[first:last][order]
+            put(values[some], places, made[some])
 
 
 @dataclass(frozen=True)
@@ -256,7 +260,8 @@ class Ordered:
         None.  Else return them as they are, with the row numbers in this order."""
         if self.places is None or "object" in table.types:
             return table, self.rows
-        return moved_table(table, self.places, threads), None
+        known = [] if self.own_times is None else [(self.own_times, self.times)]
+        return moved_table(table, self.places, threads, known), None
 
     def column(self, name: str) -> pa.Array:
         """A column of the table in this order, without a dictionary."""
