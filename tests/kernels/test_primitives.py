@@ -25,6 +25,7 @@ from sash.kernels.slots import (
     fold,
     fold_rows,
     get,
+    item,
     lanes,
     lanes_by,
     lift,
@@ -37,6 +38,7 @@ from sash.kernels.slots import (
     set_number,
     splice,
     weave,
+    zeros,
 )
 
 RING = 1
@@ -230,6 +232,27 @@ def test_below_counts_eight_from_any_place_on(operator: Any, bound: int) -> None
         core.run.counts_below(core.m, call.integers(values), bound, 40, at)
         wanted = [int((values[i : i + 8] < bound).sum()) for i in range(33)]
         assert np.asarray(found).tolist() == wanted
+
+
+def counts_zeros(m: Memory, values: Any, rows: int, found: Any) -> None:
+    for i in range(rows):
+        set_item(found, i, zeros(item(values, i)))
+
+
+ZEROS = Kernel("zeros", (counts_zeros,), ("counts_zeros",))
+
+
+@pytest.mark.parametrize("operator", [ops.count.of(int), ops.concat], ids=["typed", "untyped"])
+def test_zeros_counts_the_bits_below_the_lowest_one(operator: Any) -> None:
+    values = np.array([1 << i for i in range(63)] + [-(2**63), -1, -8, 12, 2**62 + 2**40, ~7])
+    core = make_core(ZEROS, operator, 1)
+    with core.call() as call:
+        found, at = call.space(len(values))
+        core.run.counts_zeros(core.m, call.integers(values), len(values), at)
+        wanted = [(x & -x).bit_length() - 1 for x in values.tolist()]
+        assert np.asarray(found).tolist() == wanted
+    assert wanted[:3] == [0, 1, 2]
+    assert wanted[-4:] == [3, 2, 40, 3]
 
 
 def halves(m: Memory, values: Any, rows: int, found: Any) -> None:

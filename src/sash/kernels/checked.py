@@ -54,6 +54,7 @@ __all__ = [
     "view_i",
     "view_u",
     "word",
+    "zeros",
 ]
 
 #: An array that kernels may touch: the address of its first byte, the address after its last byte,
@@ -182,6 +183,12 @@ header_word, set_header_word = word, set_word
 def below(start: int, i: int, bound: int) -> int:
     """How many of eight neighbouring words are less than a bound."""
     return sum(word(start, i + j) < bound for j in range(8))
+
+
+def zeros(i: int) -> int:
+    """How many zero bits are below the lowest bit that is one."""
+    assert i, "no bit of 0 is one"
+    return (i & -i).bit_length() - 1
 
 
 def lanes_apart(address: int, stride: int) -> Any:

@@ -54,6 +54,7 @@ __all__ = [
     "view_i",
     "view_u",
     "word",
+    "zeros",
 ]
 
 
@@ -175,6 +176,16 @@ def below(typing, start, i, bound):
         return builder.zext(builder.ctpop(builder.bitcast(less, _I8)), _I64)
 
     return types.int64(types.int64, types.int64, types.int64), emit
+
+
+@intrinsic
+def zeros(typing, i):
+    """Count the zero bits below the lowest bit that is one."""
+
+    def emit(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), emit
 
 
 @intrinsic
