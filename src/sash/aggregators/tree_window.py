@@ -54,6 +54,7 @@ _ENTRY_POINTS = (
 #: What a round at any distance goes through: calls would cost it a third of its time.  The rest,
 #: inlined as well, would gain nothing and take longer to compile.
 _INLINE = (
+    "set_hint",
     "open_entry",
     "close_entries",
     "copy_entries",
