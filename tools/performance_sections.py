@@ -221,9 +221,8 @@ SECTIONS = (
         "Bulk eviction and policies",
         (Part("", ("amta-*",)),),
         text="DabaLite has no policies: it is told the size, and finds the same answers in a "
-        "window that is never cut short. Amta was within 2.5 of it until DabaLite kept its rounds "
-        "in registers, which halved its time; Amta's is what it was. Amta's figures under "
-        "policies have the growth of the window from nothing in them.",
+        "window that is never cut short. Amta's figures under policies have the growth of the "
+        "window from nothing in them.",
     ),
     Section(
         "Out of order",

@@ -303,6 +303,35 @@ def test_trees_grow_where_they_are(made: Any) -> None:
     assert again.query() == window.query()
 
 
+def test_no_insertion_into_a_tree_reserves_a_span_and_moves_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them takes long, and can be left to another insertion."""
+    did: list[str] = []
+    reserve, allocate = buffer_memory.reserve, BufferCore._allocate
+
+    def reserved(needed: int) -> Span | None:
+        did.append("reserves")
+        return reserve(needed)
+
+    def moved(core: BufferCore, capacity: int, *, roomy: bool) -> None:
+        did.append("moves")
+        allocate(core, capacity, roomy=roomy)
+
+    monkeypatch.setattr(buffer_memory, "reserve", reserved)
+    monkeypatch.setattr(buffer_memory, "MODERATE", 1 << 14)
+    window = Fiba(affine, min_arity=2)
+    monkeypatch.setattr(BufferCore, "_allocate", moved)
+    seen = []
+    for time in range(1500):
+        did.clear()
+        window.insert(time, time)
+        seen += [" and ".join(did)] if did else []
+    assert seen in (["moves"] * i + ["reserves", "moves"] for i in range(1, 4))
+    assert window.query() == answer(list(range(1500)))
+    window._check()
+
+
 def test_many_small_windows_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     asked = []

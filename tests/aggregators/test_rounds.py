@@ -12,9 +12,9 @@ import pytest
 
 import sash
 from sash import operators as ops
-from sash.aggregators import Daba, DabaLite, FlatFit, InOrder, TwoStacksLite
+from sash.aggregators import Amta, Daba, DabaLite, FlatFit, InOrder, TwoStacksLite
 
-AGGREGATORS: list[type[InOrder]] = [TwoStacksLite, Daba, DabaLite, FlatFit]
+AGGREGATORS: list[type[InOrder]] = [TwoStacksLite, Daba, DabaLite, FlatFit, Amta]
 SUM = ops.sum.of(int)
 
 

@@ -39,6 +39,7 @@ from sash.kernels.slots import (
     set_ranks,
     splice,
     weave,
+    zeros,
 )
 
 RING = 1
@@ -259,6 +260,27 @@ def test_ranks_are_the_first_places_from_a_time_on(operator: Any, less: int, ste
         ranked = range(0, len(times) - 22, 8)[-1] + 8
         wanted = np.searchsorted(times, times[:ranked] - less)
         assert np.asarray(found)[:ranked].tolist() == wanted.tolist()
+
+
+def counts_zeros(m: Memory, values: Any, rows: int, found: Any) -> None:
+    for i in range(rows):
+        set_item(found, i, zeros(item(values, i)))
+
+
+ZEROS = Kernel("zeros", (counts_zeros,), ("counts_zeros",))
+
+
+@pytest.mark.parametrize("operator", [ops.count.of(int), ops.concat], ids=["typed", "untyped"])
+def test_zeros_counts_the_bits_below_the_lowest_one(operator: Any) -> None:
+    values = np.array([1 << i for i in range(63)] + [-(2**63), -1, -8, 12, 2**62 + 2**40, ~7])
+    core = make_core(ZEROS, operator, 1)
+    with core.call() as call:
+        found, at = call.space(len(values))
+        core.run.counts_zeros(core.m, call.integers(values), len(values), at)
+        wanted = [(x & -x).bit_length() - 1 for x in values.tolist()]
+        assert np.asarray(found).tolist() == wanted
+    assert wanted[:3] == [0, 1, 2]
+    assert wanted[-4:] == [3, 2, 40, 3]
 
 
 def halves(m: Memory, values: Any, rows: int, found: Any) -> None:

@@ -24,6 +24,9 @@ In the paper trees start anew at each level's first node; here nodes stay at the
 stream, and no level needs a head and a tail of its own.  The printed algorithms have wrong lines: 5
 must start from an empty back and leave the first tree out, and 6 must compute the front, too, when
 the first tree is gone.  Both are `refresh` here, which is put off until an answer is asked for.
+
+In memory, `amta_rounds` has other code for `push`, `restack` and the rounds of a slide, which keeps
+partials in registers; the code here is for vectors, and for windows in a store.
 """
 
 from __future__ import annotations
@@ -45,19 +48,29 @@ from ..kernels.slots import (
     get,
     lift,
     put,
+    zeros,
 )
+from .amta_rounds import (
+    ASKED,
+    FRESH,
+    FRONT,
+    GROWN,
+    IN_REGISTERS,
+    NEXT,
+    SPLIT,
+    STALE,
+    STATE,
+    rounds,
+    rounds_alike,
+)
+from .daba import slide
 from .guard import alone
+from .in_order import slide as slide_by_rounds
 from .level_window import LevelWindow, kernels
 from .levels import ANSWER, BACK, SWEPT, beside, levels, look, sweep, tail
 from .stored_kernel import stored_kernels
 
 __all__ = ["Amta"]
-
-# Header.  FRONT is the level whose stack entry the front is in, plus one; 0 if it is in a slot of
-# its own.  NEXT is where END must come for the first tree to grow.
-SPLIT, NEXT, STATE, FRONT, ASKED = 4, 5, 6, 7, 8
-
-FRESH, GROWN, STALE = 0, 1, 2  # states: all is well, the first tree has grown, all must be computed
 
 
 def insert(m: Memory, columns: Columns, row: int) -> None:
@@ -104,9 +117,7 @@ def evict(m: Memory) -> None:
     if start >= split:
         put(m, STATE, STALE)
         return
-    level = 0
-    while not (start >> level) & 1:
-        level += 1
+    level = zeros(start)
     drop(m, beside(m, get(m, FRONT)))
     put(m, FRONT, level + 1)
     if level:
@@ -262,11 +273,17 @@ class Amta(LevelWindow):
     """
 
     _own = (
-        *(insert, push, evict, restack, refresh, refresh_back, next_split, whole, query),
+        *(insert, evict, refresh, refresh_back, next_split, whole, query),
         *(leave, jump, held),
     )
-    _kernels = kernels("amta", *_own)
-    _stored_kernels = stored_kernels("amta", *_own)
+    _kernels = kernels(
+        "amta",
+        *(*_own, *IN_REGISTERS),
+        slides=(rounds_alike, rounds, slide),
+        inline=("push_from", "restack_from"),  # calls would take as long as what they do
+        for_vectors=(push, restack, slide_by_rounds),
+    )
+    _stored_kernels = stored_kernels("amta", *_own, push, restack)
 
     @alone
     def results(self) -> tuple[Any, Any]:

@@ -72,6 +72,7 @@ from .nodes import (
     place_of,
     set_child,
     set_entries,
+    set_hint,
     set_parent,
     take_node,
     unmark,
@@ -104,6 +105,7 @@ def split(m: Memory, n: int) -> int:
     open_entry(m, p, i)
     copy_entry(m, p, i, n, middle)
     set_child(m, p, i + 1, r)
+    set_hint(m, p, i + 1)  # what splits next is often the younger half
     for j in range(middle, count):
         drop(m, value_at(m, n, j))
         if not leaf:

@@ -50,6 +50,7 @@ from .nodes import (
     room,
     seek,
     set_entries,
+    set_hint,
     set_time,
     take_node,
     time_of,
@@ -174,29 +175,29 @@ def bulk_insert(m: Memory, times: Any, columns: Columns, first: int, rows: int) 
             if t < before or (bounded and t >= limit) or (parted and t == border):
                 break
             before = t
-            while i < entries(m, n) and time_of(m, n, i) < t:
+            count = entries(m, n)
+            while i < count and time_of(m, n, i) < t:
                 i += 1
-            same = i < entries(m, n) and time_of(m, n, i) == t
+            last_of_all = i == count
+            same = not last_of_all and time_of(m, n, i) == t
             if not same and not has(m, n, LEAF):
                 break
-            last_of_all = i == entries(m, n)
             lift(m, value_at(m, n, i) if last_of_all else new, columns, row)
             row += 1
             if same:
                 combine(m, value_at(m, n, i), value_at(m, n, i), new)
                 continue
             if last_of_all:
-                set_entries(m, n, i + 1)
+                set_entries(m, n, count + 1)
             else:
                 open_entry(m, n, i)
                 copy(m, value_at(m, n, i), new)
             set_time(m, n, i, t)
             put(m, COUNT, get(m, COUNT) + 1)
-            if entries(m, n) >= ENTRIES:
+            if count + 1 >= ENTRIES:
+                left = ENTRIES // 2
+                border = time_of(m, n, left)
                 r = split_up(m, n)
-                left = entries(m, n)
-                p = parent(m, n)
-                border = time_of(m, p, place_of(m, p, n))
                 if i >= left:
                     n = r
                     i = max(i - left - 1, 0)
@@ -243,6 +244,7 @@ def clean(m: Memory) -> None:
             while i <= entries(m, n) and not has(m, child(m, n, i), DIRTY):
                 i += 1
             if i <= entries(m, n):
+                set_hint(m, n, i)  # for the way back, and for what hands its aggregate up
                 n = child(m, n, i)
                 i = 0
                 continue

@@ -131,18 +131,18 @@ def slide(m: Memory, columns: Columns, outputs: Outputs, first: int, rows: int, 
     row are alike, and go with positions and aggregates in registers."""
     row = first
     while row < rows:
-        while get(m, END) - get(m, START) > size:
-            evict(m)
+        last = row
         if get(m, END) - get(m, START) == size:
             last = min(row + rounds_alike(m), rows)
-            if last > row:
-                rounds(m, columns, outputs, row, last)
-                row = last
-                continue
-            evict(m)
-        insert(m, columns, row)
-        lower(m, query(m), outputs, row)
-        row += 1
+        if last > row:
+            rounds(m, columns, outputs, row, last)
+            row = last
+        else:
+            while get(m, END) - get(m, START) >= size:
+                evict(m)
+            insert(m, columns, row)
+            lower(m, query(m), outputs, row)
+            row += 1
 
 
 def rounds_alike(m: Memory) -> int:

@@ -118,11 +118,14 @@ def slide_under(
     return rows
 
 
-def kernels(name: str, *functions: Any, singly: int = 1) -> tuple[Kernel, Kernel]:
-    """An algorithm's kernel, and the same for operators with a rule."""
-    shape: dict[str, Any] = {"scratch": RING, "each": 2, "beside": True}
+def kernels(
+    name: str, *functions: Any, singly: int = 1, slides: tuple[Any, ...] = (), **shape: Any
+) -> tuple[Kernel, Kernel]:
+    """An algorithm's kernel, in which `slides` are a slide of its own and what that calls; and the
+    same for operators with a rule."""
+    shape |= {"scratch": RING, "each": 2, "beside": True}
     own = (look, tail, beside, levels, sweep, *functions)
-    plain = kernel(name, *own, brief=("leave",), **shape)
+    plain = kernel(name, *own, *slides, brief=("leave",), **shape)
     ruled = kernel(
         f"{name}_under",
         *own,

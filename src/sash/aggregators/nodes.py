@@ -166,6 +166,11 @@ def place_of(m: Memory, p: int, n: int) -> int:
     return i
 
 
+def set_hint(m: Memory, n: int, i: int) -> None:
+    """Note which child a search goes to."""
+    set_word(m, n + 1, (word(m, n + 1) & BARE) | (i << HINT))
+
+
 def take_node(m: Memory, flags: int) -> int:
     """A node without entries: one that was freed, or a new one."""
     leaf = flags & LEAF != 0
@@ -378,7 +383,7 @@ def seek(m: Memory, t: int) -> int:
         i = first_not_before(m, n, t)
         if i < entries(m, n) and time_of(m, n, i) == t:
             return n
-        set_word(m, n + 1, (word(m, n + 1) & BARE) | (i << HINT))
+        set_hint(m, n, i)
         n = child(m, n, i)
 
 
@@ -406,6 +411,7 @@ NODES = (
     inner_words,
     room,
     place_of,
+    set_hint,
     take_node,
     free_node,
     drop_tree,

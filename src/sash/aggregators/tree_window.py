@@ -54,6 +54,7 @@ _ENTRY_POINTS = (
 #: What a round at any distance goes through: calls would cost it a third of its time.  The rest,
 #: inlined as well, would gain nothing and take longer to compile.
 _INLINE = (
+    "set_hint",
     "open_entry",
     "close_entries",
     "copy_entries",
@@ -112,7 +113,7 @@ class TreeWindow(Copyable):
         core = make_core(kernel, operator, HEADER)
         leaf = 2 + self._entries + core.width * (self._entries + 2)
         inner = leaf + (1 + core.width) * (self._entries + 1)
-        self._reserve = 33 * inner
+        self._reserve = self._least = 33 * inner
         first = HEADER + SLOTS * core.width
         core.lay_out(first + leaf + self._reserve)
         if self._times:
@@ -144,7 +145,7 @@ class TreeWindow(Copyable):
         core = self._core
         at = as_time(time)
         header = core.header
-        if header[CAPACITY] - header[TOP] < self._reserve:
+        if header[CAPACITY] - header[TOP] < self._least:
             self._grow()
         core.fill(value)
         core.run.insert(core.m, at, core.cell, 0)
@@ -325,15 +326,23 @@ class TreeWindow(Copyable):
             self._core = self._make(self._given.of(*table.types))
 
     def _short(self) -> bool:
-        return self._core.get(CAPACITY) - self._core.get(TOP) < self._reserve
+        return self._core.get(CAPACITY) - self._core.get(TOP) < self._least
 
     def _grow(self) -> None:
-        """A longer memory, with all at its place."""
+        """A longer memory, with all at its place; or the span for it, when it will be needed a few
+        nodes later."""
         core = self._core
+        if self._least > self._reserve:
+            self._least = self._reserve
+            if isinstance(core, BufferCore):
+                core.reserve_ahead()
+            if not self._short():
+                return
         size = core.get(TOP) + 2 * self._reserve
         if isinstance(core, BufferCore):  # a list has its own way to grow by and by
             size = max(size, 2 * core.get(CAPACITY))
         self._replace(core.resize, size, [])
+        self._least = self._reserve + self._reserve // 8
 
     def _own_at(self, core: Any, n: int) -> int:
         return n + 2 + self._entries + core.width * self._entries  # type: ignore[no-any-return]

@@ -39,6 +39,7 @@ class BufferCore(Core):
         self.stride = self.layout.words + kernel.link
         self._identity = self._identity_words()
         self._span: Span | None = None
+        self._ahead: Span | None = None  # for the memory that comes after this one
         self._hasty = False
         self._allocate(capacity, roomy=roomy)
         if kernel.brief:
@@ -121,7 +122,10 @@ class BufferCore(Core):
         small."""
         words, span = self._words(capacity), None
         if roomy and (self.kernel.own or self.kernel.ring) and 8 * words > MODERATE:
-            span = reserve(8 * words)
+            span = self._ahead
+            if span is None or 8 * words > span.size:
+                span = reserve(8 * words)
+        self._ahead = None
         found = None if span is None else span.words(words)
         self._see(np.zeros(words, dtype=np.int64) if found is None else found)
         self._span = span
@@ -133,6 +137,12 @@ class BufferCore(Core):
         self.m = _address(self.buffer)
         self.header[CAPACITY] = capacity
         self.set_bounds()
+
+    def reserve_ahead(self) -> None:
+        """Reserve the span of the next memory, so that the operation which moves there need not: to
+        do either takes tens of microseconds, as the code for it is in no cache."""
+        if self._span is None and self._outgrown(self._in_use()):
+            self._ahead = reserve(16 * self._words(self.get(CAPACITY)))
 
     def _outgrown(self, words: int) -> bool:
         """True if a memory that uses so many words has grown beyond its first size and so may get a

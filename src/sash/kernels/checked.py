@@ -59,6 +59,7 @@ __all__ = [
     "view_i",
     "view_u",
     "word",
+    "zeros",
 ]
 
 #: An array that kernels may touch: the address of its first byte, the address after its last byte,
@@ -224,6 +225,12 @@ def set_ranks(into: int, at: int, words: int, i: int, less: int, low: int) -> No
             low += 1
         set_word(into, at + j, low)
     word(words, i + 22)  # compiled kernels may read so far
+
+
+def zeros(i: int) -> int:
+    """How many zero bits are below the lowest bit that is one."""
+    assert i, "no bit of 0 is one"
+    return (i & -i).bit_length() - 1
 
 
 def lanes_apart(address: int, stride: int) -> Any:

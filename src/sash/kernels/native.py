@@ -59,6 +59,7 @@ __all__ = [
     "view_i",
     "view_u",
     "word",
+    "zeros",
 ]
 
 
@@ -240,6 +241,16 @@ def set_ranks(typing, into, at, words, i, less, low):
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 6), emit
+
+
+@intrinsic
+def zeros(typing, i):
+    """Count the zero bits below the lowest bit that is one."""
+
+    def emit(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), emit
 
 
 @intrinsic

@@ -76,6 +76,7 @@ _PRIMITIVES = {
     "move_words": "{0}.slots[{1}:{1} + {3}] = {0}.slots[{2}:{2} + {3}]",
     "item": "{0}[{1}]",
     "set_item": "{0}[{1}] = {2}",
+    "zeros": "(({0}) & -({0})).bit_length() - 1",
     "below": "sum([x < {2} for x in {0}[{1} : {1} + 8]])",
     "set_ranks": "{0}[{1} : {1} + 8] = _ranks({2}, {3}, {4}, {5})",
 }

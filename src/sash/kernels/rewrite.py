@@ -1,6 +1,7 @@
 """Rewrites a kernel's syntax tree before it becomes text.
 
 Expressions   inlines functions that are one expression into their callers
+Buffers       removes what only Python objects need
 Plain         keeps numba from specialising a function to a constant argument
 Primitives    replaces each primitive by its load, store or call
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["Expressions", "Plain", "Primitives", "syntax_of"]
+__all__ = ["Buffers", "Expressions", "Plain", "Primitives", "syntax_of"]
 
 T = TypeVar("T")
 
@@ -120,6 +121,27 @@ class Plain(ast.NodeTransformer):
         if not all(name.isupper() for name in _names_in(argument)):
             return argument
         return ast.Call(ast.Name("as_int", ast.Load()), [argument], [])
+
+
+class Buffers(ast.NodeTransformer):
+    """Removes what kernels do only for Python objects: `if OBJECTS:`, and loops that only `drop`.
+    The compiler would remove it too, but numba would spend its time on it first."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Name) and node.test.id == "OBJECTS":
+            return node.orelse or ast.Pass()
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Pass() if all(_is_drop(each) for each in node.body) else node
+
+
+def _is_drop(node: ast.stmt) -> bool:
+    """True for a statement that only drops a slot, in which a buffer keeps what it has."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "drop"
 
 
 class Primitives(ast.NodeTransformer):

@@ -257,6 +257,11 @@ def set_number(array: Any, i: int, value: float) -> None:
     _declared()
 
 
+def zeros(i: int) -> int:
+    """Count the zero bits below the lowest bit that is one; `i` is not 0."""
+    _declared()
+
+
 def root(value: Any) -> Any:
     """The square root of a float, or of each of eight."""
     _declared()

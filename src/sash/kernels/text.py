@@ -18,7 +18,7 @@ from typing import Any
 
 from .layout import Layout
 from .leaf_text import address, cast, clear, item, load, stores
-from .rewrite import Expressions, Plain, Primitives, syntax_of
+from .rewrite import Buffers, Expressions, Plain, Primitives, syntax_of
 from .row_text import holds_text, lift_text, lower_text
 from .slots import HEADER
 
@@ -28,6 +28,7 @@ __all__ = ["constants", "kernel_text", "primitives_text"]
 _WRITTEN_OUT = {
     "get": "header_word({0}, {1})",
     "put": "set_header_word({0}, {1}, {2})",
+    "drop": "pass",
     "item": "word({0}, {1})",
     "set_item": "set_word({0}, {1}, {2})",
     "set_half": "store_half({0} + 4 * ({1}), {2})",
@@ -69,7 +70,6 @@ def primitives_text(
         "def set_link(m, i, value): store_i(slot(m, i) - 8, value)",
         "def item(array, i): return word(array, i)",
         "def set_item(array, i, value): set_word(array, i, value)",
-        "def drop(m, dst): pass",
         "def copy(m, dst, src):\n    copy_words(slot(m, dst), slot(m, src))",
         f"def load(m, dst, p, i):\n    copy_words(slot(m, dst), p + {8 * layout.words} * i)",
         f"def store(m, src, p, i):\n    copy_words(p + {8 * layout.words} * i, slot(m, src))",
@@ -123,6 +123,7 @@ def kernel_text(
     within = _rename_calls(trees, set(entries))
     out = []
     for name, tree in trees.items():
+        Buffers().visit(tree)
         Plain(trees.keys() | set(within.values())).visit(tree)
         Primitives(_WRITTEN_OUT).visit(tree)
         mark = "@inline" if name in inline else "@linked"
