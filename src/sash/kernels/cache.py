@@ -30,6 +30,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .equal import share
+
 __all__ = ["brief", "entry", "folder", "in_memory", "load", "read_facts", "write_facts"]
 
 
@@ -114,15 +116,17 @@ def _cached(function: Callable[..., Any], *, nogil: bool) -> Any:
     made = njit(cache=True, nogil=nogil)(function)
     path = Path(function.__code__.co_filename)
     if hasattr(getattr(made, "_cache", None), "_cache_file"):
-        made._cache._cache_file = _MachineCode(path.with_name(f"{path.stem}.{function.__name__}"))
+        base = path.with_name(f"{path.stem}.{function.__name__}")
+        made._cache._cache_file = _MachineCode(base, function.__globals__)
     return made
 
 
 class _MachineCode:
     """The machine code of one function, in place of numba's `IndexDataCacheFile`."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, names: dict[str, Any]) -> None:
         self._base = base
+        self._names = names
 
     def _path(self, key: Any) -> Path:
         """The file for a function's signature and a processor."""
@@ -130,9 +134,13 @@ class _MachineCode:
         return self._base.with_name(f"{self._base.name}-{digest}.nbc")
 
     def load(self, key: Any) -> Any:
-        """The compiled function as numba saved it, or None."""
+        """The compiled function as numba saved it.  None if there is none: then numba compiles the
+        function next, with what other modules of this process have compiled."""
         data = _read(self._path(key))
-        return None if data is None else pickle.loads(data)
+        if data is None:
+            share(self._names)
+            return None
+        return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
         """Write a compiled function to the folder, if the disk allows it."""
