@@ -29,7 +29,7 @@ def share(names: dict[str, Any]) -> None:
         """What a name in the module means, as a value that only equal meanings equal."""
         if name in settled:
             return settled[name]
-        value = names.get(name)
+        value: Any = names.get(name)
         if type(value) in (bool, int, float, str):
             return type(value), value
         if not _inner(value, names):
