@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -102,3 +106,28 @@ def test_kernels_of_two_operators_share_what_does_not_depend_on_them() -> None:
     assert runs[0].slot is runs[1].slot
     assert runs[0].combine is not runs[1].combine
     assert runs[0].flip is not runs[1].flip
+
+
+CODE = """
+import sys
+import numpy as np
+from sash import operators as ops
+from sash.aggregators import TwoStacksLite
+for name in sys.argv[1:]:
+    window = TwoStacksLite(getattr(ops, name).of("int64"))
+    print(name, *window.slide(np.array([3, 1, 2]), 2).tolist())
+"""
+
+
+def test_a_process_needs_one_of_the_kernels_that_another_compiled_together(tmp_path: Path) -> None:
+    def said(*operators: str) -> list[str]:
+        env = os.environ | {"SASH_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", CODE, *operators]
+        return subprocess.check_output(command, env=env, text=True).splitlines()
+
+    assert said("max", "min") == ["max 3 3 2", "min 3 1 1"]
+    compiled = {*tmp_path.rglob("*.nbc")}
+    assert compiled
+    assert said("min") == ["min 3 1 1"]
+    assert said("max") == ["max 3 3 2"]
+    assert {*tmp_path.rglob("*.nbc")} == compiled

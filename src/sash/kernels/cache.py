@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import json
 import linecache
 import os
@@ -140,7 +141,7 @@ class _MachineCode:
         if data is None:
             share(self._names)
             return None
-        return pickle.loads(data)
+        return _Reader(io.BytesIO(data)).load()
 
     def save(self, key: Any, data: Any) -> None:
         """Write a compiled function to the folder, if the disk allows it."""
@@ -152,6 +153,22 @@ class _MachineCode:
         """Delete the function's machine code."""
         for path in self._base.parent.glob(f"{self._base.name}-*.nbc"):
             path.unlink(missing_ok=True)
+
+
+class _Reader(pickle.Unpickler):
+    """Reads machine code in which there may be functions of other modules (`equal`), which this
+    process has not imported."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        if (module, name) != ("numba.core.environment", "_rebuild_env"):
+            return found
+
+        def environment(home: str, *more: Any) -> Any:
+            # compiled code looks into no module, so any will do
+            return found(home if home in sys.modules else __name__, *more)
+
+        return environment
 
 
 def in_memory(name: str, text: str, names: dict[str, Any]) -> ModuleType:
