@@ -16,6 +16,10 @@ GET_PYTHON := apt-get install python3 python3-venv, brew install python, or make
 # An old make mixes what stages say that run side by side.
 SYNC = $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+# Tests start many processes, which import the same modules: Python keeps their bytecode,
+# whatever the environment says.  So pip compiles nothing: most of it is never imported.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Tests keep their compiled kernels apart from the user's, so that a run depends on nothing
 # outside this folder.
 TEST_ENV = SASH_CACHE_DIR="$(abspath $(VENV))/sash-kernels"
@@ -179,5 +183,5 @@ EXTRAS_demo := [demo]
 
 $(STAMPS)/core $(STAMPS)/test $(STAMPS)/front $(STAMPS)/bench $(STAMPS)/demo: $(STAMPS)/%: pyproject.toml | $(STAMPS)/venv
 	@echo "==> pip install sash$(EXTRAS_$*) (once for each change of pyproject.toml)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRAS_$*)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".$(EXTRAS_$*)"
 	@touch "$@"

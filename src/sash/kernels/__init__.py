@@ -8,6 +8,7 @@ leaf_text    the generated lines that load and store one leaf's share of a slot
 row_text     the generated lines that read input columns and write output columns
 chains       functions that combine many slots; `vector_chains` has them for vectors
 rewrite      rewrites a kernel's source: replaces primitives and inlines small functions
+equal        lets kernels share the functions in which they are equal
 fingerprint  functions and values as text that is the same in every process
 callables    turns any callable into a plain function
 freeze       writes Python functions as text

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import json
 import linecache
 import os
@@ -29,6 +30,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from .equal import share
 
 __all__ = ["brief", "entry", "folder", "in_memory", "load", "read_facts", "write_facts"]
 
@@ -114,15 +117,17 @@ def _cached(function: Callable[..., Any], *, nogil: bool) -> Any:
     made = njit(cache=True, nogil=nogil)(function)
     path = Path(function.__code__.co_filename)
     if hasattr(getattr(made, "_cache", None), "_cache_file"):
-        made._cache._cache_file = _MachineCode(path.with_name(f"{path.stem}.{function.__name__}"))
+        base = path.with_name(f"{path.stem}.{function.__name__}")
+        made._cache._cache_file = _MachineCode(base, function.__globals__)
     return made
 
 
 class _MachineCode:
     """The machine code of one function, in place of numba's `IndexDataCacheFile`."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, names: dict[str, Any]) -> None:
         self._base = base
+        self._names = names
 
     def _path(self, key: Any) -> Path:
         """The file for a function's signature and a processor."""
@@ -130,9 +135,13 @@ class _MachineCode:
         return self._base.with_name(f"{self._base.name}-{digest}.nbc")
 
     def load(self, key: Any) -> Any:
-        """The compiled function as numba saved it, or None."""
+        """The compiled function as numba saved it.  None if there is none: then numba compiles the
+        function next, with what other modules of this process have compiled."""
         data = _read(self._path(key))
-        return None if data is None else pickle.loads(data)
+        if data is None:
+            share(self._names)
+            return None
+        return _Reader(io.BytesIO(data)).load()
 
     def save(self, key: Any, data: Any) -> None:
         """Write a compiled function to the folder, if the disk allows it."""
@@ -144,6 +153,22 @@ class _MachineCode:
         """Delete the function's machine code."""
         for path in self._base.parent.glob(f"{self._base.name}-*.nbc"):
             path.unlink(missing_ok=True)
+
+
+class _Reader(pickle.Unpickler):
+    """Reads machine code in which there may be functions of other modules (`equal`), which this
+    process has not imported."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        if (module, name) != ("numba.core.environment", "_rebuild_env"):
+            return found
+
+        def environment(home: str, *more: Any) -> Any:
+            # compiled code looks into no module, so any will do
+            return found(home if home in sys.modules else __name__, *more)
+
+        return environment
 
 
 def in_memory(name: str, text: str, names: dict[str, Any]) -> ModuleType:

@@ -23,6 +23,7 @@ from ..operators.contract import Operator
 from . import cache as kept
 from . import objects
 from .chains import chains
+from .equal import share
 from .fingerprint import code_text
 from .freeze import Frozen, thaw
 from .layout import (
@@ -221,7 +222,9 @@ def _compiled(kernel: Kernel, operator: Operator) -> Program:
 def _in_memory(name: str, text: str, held: dict[str, Any]) -> ModuleType:
     """Make a module from generated text, compiled for this process only."""
     text = text.replace("sash.kernels.cache import", "sash.kernels.native import", 1)
-    return kept.in_memory(name, text, held)
+    module = kept.in_memory(name, text, held)
+    share(vars(module))
+    return module
 
 
 _HEAD = '''"""{kernel} for {operator}: generated, and safe to delete."""
