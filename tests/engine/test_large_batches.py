@@ -16,10 +16,10 @@ from sash.engine.passes import spans_of, survey
 from sash.slicing.edges import cuts_of
 from sash.state import parted_forest, slice_order
 from sash.state.slice_order import SliceOrder
-from sash.tables import keys, known_texts, threads
+from sash.tables import keys, texts, threads
 from sash.tables.arrow import times_of
 from sash.tables.keys import by_group_and_number, key_codes
-from sash.tables.known_texts import KnownTexts
+from sash.tables.texts import KnownTexts
 from sash.testing.stored import open_stream
 from sash.windows import Aligned
 from sash.windows.contract import LATEST, UTC
@@ -36,7 +36,7 @@ WINDOWS: list[Aligned] = [
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows are a large batch, and 16 of them are a piece."""
-    for module in (passes, slice_order, known_texts):
+    for module in (passes, slice_order, texts):
         monkeypatch.setattr(module, "MANY", 4)
     monkeypatch.setattr(parted_forest, "MANY", 64)
     monkeypatch.setattr(threads, "PIECE", 16)
@@ -165,10 +165,10 @@ def test_texts_known_from_earlier_batches(
 def test_ever_other_texts_are_kept_ever_more_seldom() -> None:
     known, kept = KnownTexts(), 0
     for batch in range(64):
-        texts = pa.array([f"{batch} of many {i % 3}" for i in range(30)])
-        assert known.codes(texts) is None
+        given = pa.array([f"{batch} of many {i % 3}" for i in range(30)])
+        assert known.codes(given) is None
         before = known._known
-        known.learn(texts.unique(), 30)
+        known.learn(given.unique(), 30)
         kept += known._known is not before
     assert kept == 7  # batches 0, 1, 3, 7, 15, 31 and 63
     assert copy.deepcopy(known)._known is None
@@ -201,7 +201,7 @@ def test_streams_emit_what_they_emit_for_small_batches(
     q = sash.Query(time="t", by=by, window=window, select=select)
     made: dict[tuple[bool, str], Any] = {}
     for large in (False, True):
-        for module in (passes, slice_order, known_texts):
+        for module in (passes, slice_order, texts):
             monkeypatch.setattr(module, "MANY", 4 if large else 10**9)
         for many in ("1", "3"):
             monkeypatch.setenv("SASH_THREADS", many)

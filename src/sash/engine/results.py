@@ -82,13 +82,13 @@ def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -
     if emitted.table is not None:
         table = emitted.table()
         return table if revisions is None else table.append_column("revision", pa.array(revisions))
-    at = arrow_words(np.ascontiguousarray(emitted.codes, dtype=np.int64), pa.int64())
 
     def spans() -> list[pa.Array]:
         return [as_time(edge, plan.time_type) for edge in spans_of(query.aligned, emitted.windows)]
 
     # a call of `key.take` looks the function up each time, and takes the interpreter's lock for it
     take, without = pc.get_function("array_take"), pc.TakeOptions(boundscheck=False)
+    at = arrow_words(np.ascontiguousarray(emitted.codes, dtype=np.int64), pa.int64())
     made: list[Callable[[], list[pa.Array]]] = [
         *(lambda key=key: [take.call([key, at], without)] for key in emitted.keys),
         spans,

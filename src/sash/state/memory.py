@@ -18,8 +18,8 @@ from ..query.plan import Plan
 from ..slicing.edges import cuts_of, edges_of
 from ..tables.arrow import one_array
 from ..tables.keys import by_group_and_number, key_codes
-from ..tables.known_texts import KnownTexts
 from ..tables.order import nanoseconds
+from ..tables.texts import KnownTexts
 from ..windows.contract import UTC
 from .answers import joined_reasons
 from .by_keys import ByKeys, in_key_order

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..kernels.spans import room
-from .known_texts import KnownTexts
 from .order import in_time
+from .texts import KnownTexts
 from .threads import BLOCK, PIECE, cut_groups, cut_rows, extremes, side_by_side
 
 __all__ = [

@@ -150,6 +150,10 @@ TEXTS = Kernel(
 )
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 @cache
 def _core() -> BufferCore:
     """The kernel's functions.  They use no memory, so all threads share one core."""
@@ -257,7 +261,7 @@ class KnownTexts:
         other texts again and again, only ever fewer of them are kept."""
         if rows < MANY or REPEATS * len(found) > rows or found.null_count:
             return
-        if not (pa.types.is_string(found.type) or pa.types.is_large_string(found.type)):
+        if not _is_text(found.type):
             return
         if self._wait:
             self._wait -= 1
