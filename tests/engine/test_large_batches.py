@@ -11,7 +11,7 @@ import pytest
 
 import sash
 from sash.engine import passes
-from sash.engine.delays import delay_counts
+from sash.engine.delays import BOUNDS, delay_counts
 from sash.engine.passes import spans_of, survey
 from sash.slicing.edges import cuts_of
 from sash.state import parted_forest, slice_order
@@ -47,7 +47,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("came", [None, -50 * SECOND, 0, 3 * SECOND, 2**59])
 def test_a_survey_finds_what_single_passes_find(came: int | None) -> None:
     source = np.random.default_rng(3)
-    for times in (source.integers(-9 * SECOND, 9 * SECOND, 50), np.array([5, 5, 5, 5])):
+    at_bounds = (0 if came is None else came) - np.concatenate([BOUNDS, BOUNDS + 1, [-7]])
+    for times in (source.integers(-9 * SECOND, 9 * SECOND, 50), at_bounds, np.array([5, 5, 5, 5])):
         for column in (
             pa.array(times),
             pa.array(times).cast(pa.timestamp("us")),
@@ -191,10 +192,11 @@ def events(rows: int, seed: int, late: int) -> pa.Table:
     )
 
 
+@pytest.mark.parametrize("mode", ["final", "live"])
 @pytest.mark.parametrize("by", [["k"], ["k", "i"], []], ids=repr)
 @pytest.mark.parametrize("window", [WINDOWS[1]], ids=repr)
 def test_streams_emit_what_they_emit_for_small_batches(
-    window: Any, by: list[str], monkeypatch: pytest.MonkeyPatch
+    window: Any, by: list[str], mode: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also late rows, counts and delays; with late rows or without; in one thread or several."""
     select = {"n": sash.count("i"), "total": sash.sum("x"), "most": sash.max("x")}
@@ -206,7 +208,7 @@ def test_streams_emit_what_they_emit_for_small_batches(
         for many in ("1", "3"):
             monkeypatch.setenv("SASH_THREADS", many)
             monkeypatch.setattr(parted_forest, "MANY", 64)
-            s = open_stream("memory", q, lateness=50)
+            s = open_stream("memory", q, lateness=50, mode=mode)
             found: list[Any] = []
             for seed in range(1, 7):
                 found.append(s.push(events(150, seed, late=seed == 5)).to_pydict())
