@@ -67,6 +67,7 @@ RULES = {
         ("sash.kernels", "sash.query", "sash.windows", "numpy", "pyarrow"), inside=("polars",)
     ),
     "tables/counting_sort.py": Rule(("sash.kernels", "sash.operators", "numpy")),
+    "tables/texts.py": Rule(("sash.kernels", "sash.operators", "numpy", "pyarrow")),
     "state/": Rule(
         (
             "sash.operators",

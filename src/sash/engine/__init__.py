@@ -2,6 +2,7 @@
 
 lifecycle   which rows are late, which windows are due, emitted again, unchanged or closed
 late        late rows, with the reason of each
+passes      the times of a large batch, and the spans of many windows, in one pass each
 failures    find the aggregate, key and window at which `combine` raised
 run         a query over a whole table
 stream      a query over a stream of batches

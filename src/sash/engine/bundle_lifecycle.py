@@ -27,7 +27,7 @@ from .failures import name_step_failure
 from .late import Late, late_rows
 from .lifecycle import UNBOUNDED, Lifecycle, Outcome, Progress, Sliced, taken_slices
 from .sizes import reach_of
-from .taken import Taken, take_in
+from .taken import Judge, Taken, take_in
 
 __all__ = ["BundleLifecycle"]
 
@@ -114,8 +114,7 @@ class BundleLifecycle:
         if isinstance(batch, Sliced):
             slices, newest, taken = self._take_in_slices(first.watermark, batch, at)
         elif batch is not None and batch.num_rows:
-            judge = partial(self._judge, first.watermark)
-            made = take_in(self._plan.union, state, batch, refused, judge, at)
+            made = take_in(self._plan.union, state, batch, refused, self._by(first.watermark), at)
             slices, late, newest, delays = made
             counted = {id(one): one for one in late.values()}
             each = {
@@ -138,8 +137,7 @@ class BundleLifecycle:
         watermark = next(iter(progress.values())).watermark
         if isinstance(batch, Sliced):
             return self._take_in_slices(watermark, batch, None)[1]
-        judge = partial(self._judge, watermark)
-        return take_in(self._plan.union, state, batch, {}, judge, None)[2]
+        return take_in(self._plan.union, state, batch, {}, self._by(watermark), None)[2]
 
     def ahead(
         self, progress: dict[str, Progress], newest: int | None, watermark: int | None
@@ -170,6 +168,11 @@ class BundleLifecycle:
                 undue = np.maximum(opened, seen)
             self._stood = times, opened, undue
         return self._stood[1:]
+
+    def _by(self, watermark: int | None) -> Judge[dict[str, Late]]:
+        """Judges rows by the watermark."""
+        none = dict.fromkeys(self._each, Late.none())
+        return Judge(watermark, partial(self._judge, watermark), none)
 
     def _judge(
         self, watermark: int | None, times: Array, refused: dict[int, str]

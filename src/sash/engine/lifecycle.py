@@ -32,7 +32,7 @@ from .delays import delay_counts, no_delays
 from .failures import name_step_failure
 from .joined import Finished, joined, slim
 from .late import Late, late_rows
-from .taken import Taken, take_in
+from .taken import Judge, Taken, take_in
 
 __all__ = ["UNBOUNDED", "Lifecycle", "Outcome", "Progress", "Sliced", "latest", "taken_slices"]
 
@@ -272,7 +272,8 @@ class Lifecycle:
         came: Array | int | None,
     ) -> Taken:
         """Judge the rows of a batch, and cut the usable ones into slices."""
-        judge = partial(late_rows, self._window, progress.watermark)
+        watermark = progress.watermark
+        judge = Judge(watermark, partial(late_rows, self._window, watermark), Late.none())
         slices, late, newest, delays = take_in(self._plan, state, batch, refused, judge, came)
         return Taken.of(slices, late, newest, batch.num_rows, delays)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..kernels.columns import Array
+from ..kernels.columns import Array, arrow_words
 from ..query.plan import Plan
 from ..query.signatures import Mode
 from ..query.types import value_type
@@ -17,6 +18,7 @@ from ..state.scan import Scan
 from ..tables.arrow import as_time
 from ..tables.threads import PIECE, how_many, side_by_side
 from ..windows import Driven, Merging, tumbling
+from .passes import spans_of
 
 __all__ = ["check_answers", "check_typed", "result_schema", "result_table", "untyped", "with_types"]
 
@@ -80,19 +82,21 @@ def result_table(plan: Plan, emitted: Emitted, revisions: Array | None = None) -
     if emitted.table is not None:
         table = emitted.table()
         return table if revisions is None else table.append_column("revision", pa.array(revisions))
-    at = pa.array(emitted.codes)
 
-    def times(edge: Callable[[Array], Array]) -> pa.Array:
-        return as_time(edge(emitted.windows), plan.time_type)
+    def spans() -> list[pa.Array]:
+        return [as_time(edge, plan.time_type) for edge in spans_of(query.aligned, emitted.windows)]
 
-    made: dict[str, Callable[[], pa.Array]] = {
-        name: partial(key.take, at) for name, key in zip(query.by, emitted.keys, strict=True)
-    }
-    made["window_start"] = partial(times, query.aligned.start)
-    made["window_end"] = partial(times, query.aligned.end)
+    # a call of `key.take` looks the function up each time, and takes the interpreter's lock for it
+    take, without = pc.get_function("array_take"), pc.TakeOptions(boundscheck=False)
+    at = arrow_words(np.ascontiguousarray(emitted.codes, dtype=np.int64), pa.int64())
+    made: list[Callable[[], list[pa.Array]]] = [
+        *(lambda key=key: [take.call([key, at], without)] for key in emitted.keys),
+        spans,
+    ]
     threads = how_many() if len(emitted.windows) >= 4 * PIECE else 1
-    found = side_by_side(lambda make: make(), [*made.values()], threads)
-    columns = dict(zip(made, found, strict=True))
+    found = side_by_side(lambda make: make(), made, threads)
+    names = [*query.by, "window_start", "window_end"]
+    columns = dict(zip(names, (one for some in found for one in some), strict=True))
     columns |= {name: emitted.values[name] for name in query.select}
     if revisions is not None:
         columns["revision"] = pa.array(revisions)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from ..tables.intake import bad_rows, some_rows
 from .delays import delay_counts, no_delays
 from .failures import name_failure
 from .late import Late, refused_times
+from .passes import survey
 
-__all__ = ["Taken", "take_in"]
+__all__ = ["Judge", "Taken", "take_in"]
 
 L = TypeVar("L")
 
@@ -51,9 +53,15 @@ class Taken:
         return cls(slices, late, newest, rows, lost, len(late.rows) - lost, delays)
 
 
-#: Takes the times of rows, and reasons for rows that cannot be used; returns a mask of the rows
-#: that are in an open window, and the late rows.
-Judge: TypeAlias = Callable[[Array, dict[int, str]], tuple[Array, L]]
+@dataclass(frozen=True)
+class Judge(Generic[L]):
+    """Judges rows by a watermark.  `judge` takes the times of rows, and reasons for rows that
+    cannot be used; it returns a mask of the rows that are in an open window, and the late rows.
+    `none` has no late rows."""
+
+    watermark: int | None
+    judge: Callable[[Array, dict[int, str]], tuple[Array, L]]
+    none: L
 
 
 def take_in(
@@ -68,8 +76,14 @@ def take_in(
     rows, the newest time of usable rows, and a histogram of how late rows came.  `came` is stream
     time when the batch came, or when each row came."""
     column = one_array(batch.column(plan.query.time))
-    times, refused = refused_times(column, refused, plan.query.window.clock)
-    usable, late = judge(times, refused)
+    clock = plan.query.window.clock
+    seen = None if refused else survey(column, came, clock)
+    if seen is not None and (judge.watermark is None or seen.least >= judge.watermark):
+        # from the watermark on, no window is closed: so no row is late
+        with suppress(Exception):  # the rows that cannot be used are found below
+            return state.cut(batch, seen.times), judge.none, seen.greatest, seen.delays
+    times, refused = refused_times(column, refused, clock)
+    usable, late = judge.judge(times, refused)
     delays = delay_counts(times, came, refused)
     rows = np.flatnonzero(usable)
     if not len(rows):

@@ -322,6 +322,11 @@ class BufferCore(Core):
         made = self._keep(np.ascontiguousarray(values, dtype=np.int32))
         return made, _address(made)
 
+    def raw(self, values: Array) -> tuple[Any, Any]:
+        """Prepare an array of any type for a kernel that reads it word by word; see `integers`."""
+        made = self._keep(values)
+        return made, _address(made)
+
     def peek(self, slot: int) -> Any:
         """A slot's partial as a Python value."""
         if self.kernel.own:

@@ -18,7 +18,16 @@ import pyarrow.compute as pc
 
 from .layout import Answer
 
-__all__ = ["Column", "Table", "answers_from_columns", "answers_from_list", "read", "to_micros"]
+__all__ = [
+    "Column",
+    "Table",
+    "answers_from_columns",
+    "answers_from_list",
+    "arrow_words",
+    "plain_words",
+    "read",
+    "to_micros",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +38,30 @@ def joined(values: Array, ranges: Sequence[tuple[int, int]]) -> Array:
     """Join ranges of an array, one after the other.  A single range is a view, without a copy."""
     parts = [values[first:last] for first, last in ranges]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def plain_words(column: pa.Array) -> Array | None:
+    """The words of a column of 64-bit values without nulls, as integers and without a copy; None if
+    it has no rows, or nulls.  Unlike `to_numpy`, this keeps the interpreter's lock, so that no
+    other thread can take it and let this one wait.
+
+    >>> plain_words(pa.array([7, 8, 9]).slice(1))
+    array([8, 9])
+    """
+    data = column.buffers()[1]
+    if data is None or not len(column) or column.null_count:
+        return None
+    return np.frombuffer(data, np.int64, len(column), 8 * column.offset)
+
+
+def arrow_words(data: Array, kind: pa.DataType) -> pa.Array:
+    """An Arrow array of a type of 64 bits, without nulls, that shares the memory of the data.
+    Unlike `pa.array`, this keeps the interpreter's lock; see `plain_words`.
+
+    >>> arrow_words(np.array([1, 2]), pa.timestamp("us")).type
+    TimestampType(timestamp[us])
+    """
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)], null_count=0)
 
 
 @dataclass(slots=True)
@@ -194,6 +227,11 @@ def _column_from_arrow(values: pa.Array) -> Column:
         valid = np.ascontiguousarray(values.is_valid().to_numpy(zero_copy_only=False))
         valid = valid.view(np.uint8)
     t = values.type
+    if t == pa.int64() or t == pa.float64():
+        words = plain_words(values)
+        if words is not None:
+            whole = t == pa.int64()
+            return Column("int64" if whole else "float64", words if whole else words.view(float))
     if pa.types.is_timestamp(t):
         plain = _filled(values.cast(pa.int64()), 0)
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(t.unit)
@@ -312,10 +350,12 @@ def answers_from_columns(
 
 def _arrow_array(data: Array, present: Array | None) -> pa.Array:
     """Make an Arrow array that shares the memory of the data, if their type allows it."""
-    if present is None or data.dtype == bool:
+    if data.dtype == bool:
         return pa.array(data, mask=None if present is None else ~present)
-    bits = pa.py_buffer(np.packbits(present, bitorder="little"))
     kind = pa.from_numpy_dtype(data.dtype)
+    if present is None:
+        return arrow_words(data, kind)
+    bits = pa.py_buffer(np.packbits(present, bitorder="little"))
     return pa.Array.from_buffers(kind, len(data), [bits, pa.py_buffer(data)])
 
 

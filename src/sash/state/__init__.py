@@ -6,6 +6,7 @@ forest         a finger B-tree of slices for each key
 forest_kernel  the kernel of a forest
 parted_forest  a forest in several memories, for threads
 key_numbers    numbers for the keys of a forest, in the order in which they come
+slice_order    the rows of a large batch in order of key and slice, in one pass
 tiles          a state in a store: parts, each a tree of tiles, and an index of the parts
 tile           entries of many keys, as arrays and as bytes
 part           a part: the records of some keys, as a tree over time

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
+from ..tables.counting_sort import counts_by_key
 from ..tables.keys import by_group
 from ..tables.order import in_time
 from ..tables.threads import side_by_side
@@ -18,6 +19,7 @@ from .contract import Slices
 from .grove import Grove
 from .numbered import Numbered
 from .parted_forest import PARTS
+from .slice_order import SliceOrder
 
 __all__ = ["ByKeys", "in_key_order"]
 
@@ -45,14 +47,15 @@ class _Spread(Slices):
 class ByKeys:
     """Cuts batches for the forests of a grove.  `order` puts rows in order, of which it has the
     numbers of the keys, how many these are, the times and the nanoseconds; it returns what
-    `by_group` returns.  `marks` says by what the times are cut.  With `spread`, there may be room
-    between the slices of two keys."""
+    `by_group` returns.  `marks` says by what the times are cut.  With `quick`, that does both.
+    With `spread`, there may be room between the slices of two keys."""
 
     grove: Grove[Any]
     order: Callable[[Array, int, Array, Array | None], tuple[Array, Array]]
     marks: Callable[[Array], Array]
     whole: bool
     spread: bool = True
+    quick: SliceOrder | None = None
 
     def __call__(
         self,
@@ -67,7 +70,7 @@ class ByKeys:
         for a slice of each of its rows."""
         forests = self.grove.forests
         read = [forest.columns(table) for forest in forests]
-        rows_before = np.append(0, np.cumsum(np.bincount(codes, minlength=len(keys[0]))))
+        rows_before = np.append(0, np.cumsum(counts_by_key(codes, len(keys[0]))))
         ends = np.searchsorted(rows_before, len(times) * np.arange(1, PARTS + 1) // PARTS)
         ranges = list(enumerate(pairwise(np.unique([0, *ends]).tolist())))
         starts = np.empty(len(times), dtype=np.int64)
@@ -76,12 +79,15 @@ class ByKeys:
 
         def cut(some: tuple[int, tuple[int, int]]) -> None:
             part, (low, high) = some
-            own = np.flatnonzero((codes >= low) & (codes < high))
-            when = times[own]
-            ties = None if finer is None else finer[own]
-            at, bounds = self.order(codes[own] - low, high - low, when, ties)
-            given = own[at], self.marks(when[at]), bounds
             room = slice(int(rows_before[low]), int(rows_before[high]))
+            quick, many = self.quick, room.stop - room.start
+            given = None if quick is None else quick.rows(low, high, many)
+            if given is None:
+                own = np.flatnonzero((codes >= low) & (codes < high))
+                when = times[own]
+                ties = None if finer is None else finer[own]
+                at, bounds = self.order(codes[own] - low, high - low, when, ties)
+                given = own[at], self.marks(when[at]), bounds
             for forest, (columns, _), into in zip(forests, read, partials, strict=True):
                 where = starts[room], into[room]
                 bounds = forest.cut_some(part, columns, *given, where, whole=self.whole)

@@ -69,6 +69,8 @@ class Grove(Generic[F]):
     def spread_spans(self, numbers: Array, spans: tuple[Array, Array]) -> tuple[Array, Array]:
         """The spans of all keys, in order of the keys: those in `spans` for the keys in `numbers`,
         empty ones for other keys."""
+        if len(numbers) == len(self.keys):  # all keys, in their order
+            return spans
         made = np.zeros((2, len(self.keys)), dtype=np.int64)
         if len(numbers):
             made[:, self.keys.places(numbers)] = spans

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from ..kernels.columns import Array
 from ..query.plan import Plan
-from ..slicing.edges import edges_of
+from ..slicing.edges import cuts_of, edges_of
 from ..tables.arrow import one_array
 from ..tables.keys import by_group_and_number, key_codes
 from ..tables.order import nanoseconds
+from ..tables.texts import KnownTexts
 from ..windows.contract import UTC
 from .answers import joined_reasons
 from .by_keys import ByKeys, in_key_order
@@ -26,6 +27,7 @@ from .contract import Emitted, Recalled, Slices, State, Step
 from .emitted_before import EmittedBefore
 from .grove import Grove
 from .parted_forest import PartedForest, threads_for
+from .slice_order import SliceOrder
 
 __all__ = ["ForestState"]
 
@@ -43,10 +45,12 @@ class ForestState(State):
         self._plan = plan
         self._clock = plan.query.aligned.clock
         self._edges = edges_of(plan.query.aligned)
+        self._cuts = cuts_of(plan.query.aligned)
         self._grove = Grove(plan, plan.query.aligned, PartedForest)
         # a calendar's clock computes its tables when they are first needed, which several threads
         # would do at once
         self._divisible = self._clock is UTC and all(f.divisible for f in self._grove.forests)
+        self._texts = [KnownTexts() for _ in plan.keys]
         self._before = EmittedBefore(self._no_last())
         self._idle = _NONE  # keys without slices, whose last windows may be remembered
         self._keep: int | None = None  # windows before it are closed
@@ -58,14 +62,20 @@ class ForestState(State):
         names = [field.name for field in self._plan.keys]
         threads = threads_for(times)
         columns = [one_array(table.column(name)) for name in names]
-        codes, keys = key_codes(columns, len(times), threads)
+        codes, keys = key_codes(columns, len(times), threads, self._texts)
         finer = nanoseconds(one_array(table.column(self._plan.query.time)), times)
-        if threads > 1 and self._divisible and keys and len(keys[0]) > 1:
-            whole = not self._plan.ordered
-            cut = ByKeys(self._grove, self._order, lambda own: own, whole=whole)
+        groups, whole, quick = len(keys[0]) if keys else 1, not self._plan.ordered, None
+        if whole:
+            quick = SliceOrder.of(codes, self._clock.reading(times), self._cuts)
+        if threads > 1 and self._divisible and groups > 1:
+            cut = ByKeys(self._grove, self._order, lambda own: own, whole=whole, quick=quick)
             return cut(table, times, finer, codes, keys, threads)
-        rows, bounds = self._order(codes, len(keys[0]) if keys else 1, times, finer)
-        shown, whole = self._clock.reading(times[rows]), not self._plan.ordered
+        found = None if quick is None else quick.rows(0, groups, len(times))
+        if found is not None:
+            rows, shown, bounds = found
+        else:
+            rows, bounds = self._order(codes, groups, times, finer)
+            shown = self._clock.reading(times[rows])
         cuts = [f.cut(table, rows, shown, bounds, whole=whole) for f in self._grove.forests]
         starts, _, ends = cuts[0]
         return Slices(keys, ends, self._clock.time(starts), [partials for _, partials, _ in cuts])

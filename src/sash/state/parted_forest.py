@@ -39,7 +39,7 @@ from ..tables.rows import Ordered, rows_in_order, without_others
 from ..tables.threads import rise
 from ..windows import Aligned
 from .answers import Sources, columns_of
-from .contract import Step
+from .contract import NEW, Step
 from .forest import Answered, AnsweredRanges, CombineRaised, Forest
 from .forest_fields import PART
 from .labels import Partials
@@ -170,7 +170,7 @@ class PartedForest(Forest):
             place[visits] = np.arange(len(visits))
         self.answered = sum(len(one.keys) for one in made)
         self.let_go()
-        return _joined(made, place, threads)
+        return _joined(made, place, threads, fresh=not (step.again or step.early))
 
     def ranges(
         self, visits: Array, inserted: Inserted, asked: Ranges, edges: Array, threads: int = 1
@@ -275,9 +275,11 @@ def none_raised(made: Sequence[T | CombineRaised], visits: Array) -> list[T]:
     return found
 
 
-def _joined(parts: list[Answered], place: Array | None, threads: int) -> Answered:
+def _joined(
+    parts: list[Answered], place: Array | None, threads: int, *, fresh: bool = False
+) -> Answered:
     """The answers of several parts, one after the other or, with `place`, in the order of their
-    keys' places."""
+    keys' places.  `fresh` means that all windows are emitted for the first time."""
     keys = np.concatenate([part.keys for part in parts])
     names = list(parts[0].values)
     order = at = None
@@ -286,6 +288,8 @@ def _joined(parts: list[Answered], place: Array | None, threads: int) -> Answere
         at, keys = pa.array(order), keys[order]
 
     def numbers(name: str) -> Array:
+        if fresh and name == "reasons":
+            return np.broadcast_to(np.int64(NEW), len(keys))
         found: Array = np.concatenate([getattr(part, name) for part in parts])
         return found if order is None or not len(found) else found[order]
 

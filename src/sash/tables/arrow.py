@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..kernels.columns import Array
+from ..kernels.columns import Array, arrow_words
 from ..query.names import did_you_mean
 from ..windows.contract import LATEST, UTC, Clock
 from .threads import extremes, rise
@@ -386,9 +386,9 @@ def filtered(table: pa.Table, where: Any) -> pa.Table:
 def as_time(micros: Array, wanted: pa.DataType) -> pa.Array:
     """Turn microseconds into the kind of times that the table has: timestamps in microseconds with
     the same zone, or integers."""
-    if pa.types.is_timestamp(wanted):
-        return pa.array(micros).view(pa.timestamp("us", wanted.tz))
-    return pa.array(micros)
+    timed = pa.types.is_timestamp(wanted)
+    kind = pa.timestamp("us", wanted.tz) if timed else pa.int64()
+    return arrow_words(np.ascontiguousarray(micros, dtype=np.int64), kind)
 
 
 def to_ipc(table: pa.Table) -> bytes:

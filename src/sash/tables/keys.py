@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from ..kernels.columns import Array
 from ..kernels.spans import room
 from .counting_sort import repeat
 from .order import in_time
+from .texts import KnownTexts
 from .threads import BLOCK, PIECE, cut_groups, cut_rows, extremes, side_by_side
 
 __all__ = [
@@ -29,8 +32,14 @@ _FIRST = pa.array([0])
 _MANY_TEXTS = 1 << 14  # to sort so many takes 2 ms
 
 
-def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Array, list[pa.Array]]:
-    """The number of each row's key, and the distinct keys in order: one array per column.
+def key_codes(
+    columns: list[pa.Array],
+    rows: int,
+    threads: int = 1,
+    known: Sequence[KnownTexts] | None = None,
+) -> tuple[Array, list[pa.Array]]:
+    """The number of each row's key, and the distinct keys in order: one array per column.  `known`
+    has the texts of each column that are known from earlier batches.
 
     Null is a key, and so is NaN; 0.0 and -0.0 are the same key, and so are maps with the same
     entries.
@@ -40,15 +49,30 @@ def key_codes(columns: list[pa.Array], rows: int, threads: int = 1) -> tuple[Arr
     if rows == 1 and all(map(_as_it_is, columns)):
         # copies, because the caller may write over the memory of a batch
         return np.zeros(1, dtype=np.int64), [column.take(_FIRST) for column in columns]
-    codes, parts = _codes(columns[0], threads)
+    coded = [
+        _codes_by(one, column, rows, threads)
+        for one, column in zip(known or repeat(None), columns, strict=False)
+    ]
+    codes, parts = coded[0]
     many = [parts]
-    for column in columns[1:]:
-        more, values = _codes(column, threads)
+    for more, values in coded[1:]:
         codes, pairs = _numbered(_pairs(codes, more, len(values), threads), threads)
         old = pairs // max(len(values), 1)  # np.divmod takes longer
         given = [*((m, old) for m in many), (values, pairs - old * len(values))]
         many = side_by_side(_take, given, threads if len(pairs) >= PIECE else 1)
     return codes, many
+
+
+def _codes_by(
+    known: KnownTexts | None, column: pa.Array, rows: int, threads: int
+) -> tuple[Array, pa.Array]:
+    """The codes of one column, by the texts that are known, and its distinct values in order."""
+    found = None if known is None else known.codes(column, threads)
+    if found is None:
+        found = _codes(column, threads)
+        if known is not None:
+            known.learn(found[1], rows)
+    return found
 
 
 def _as_it_is(column: pa.Array) -> bool:
