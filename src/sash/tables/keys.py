@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def key_codes(
         return np.zeros(1, dtype=np.int64), [column.take(_FIRST) for column in columns]
     coded = [
         _codes_by(one, column, rows, threads)
-        for one, column in zip(known or repeat(None), columns, strict=False)
+        for one, column in zip(known or [None] * len(columns), columns, strict=True)
     ]
     codes, parts = coded[0]
     many = [parts]
