@@ -48,9 +48,9 @@ def key_codes(
     if rows == 1 and all(map(_as_it_is, columns)):
         # copies, because the caller may write over the memory of a batch
         return np.zeros(1, dtype=np.int64), [column.take(_FIRST) for column in columns]
+    texts: Sequence[KnownTexts | None] = known or [None] * len(columns)
     coded = [
-        _codes_by(one, column, rows, threads)
-        for one, column in zip(known or [None] * len(columns), columns, strict=True)
+        _codes_by(one, column, rows, threads) for one, column in zip(texts, columns, strict=True)
     ]
     codes, parts = coded[0]
     many = [parts]
