@@ -60,7 +60,7 @@ def order_rows(
 
     Edges repeat each `cycle` from `offset` on; `rest` is the distance from the first edge of a
     cycle to the second, 0 if there is one edge.  `numbers` has room for the slice of each row, of
-    which only those of these keys are written.
+    which only those of these keys are written.  These keys have at least one row.
     """
     begin = 0
     end = 0
