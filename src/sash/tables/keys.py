@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from ..kernels.columns import Array
 from ..kernels.spans import room
-from .counting_sort import repeat
 from .order import in_time
-from .texts import KnownTexts
 from .threads import BLOCK, PIECE, cut_groups, cut_rows, extremes, side_by_side
+
+if TYPE_CHECKING:
+    from .texts import KnownTexts
 
 __all__ = [
     "by_group",
@@ -392,8 +393,9 @@ def repeated(keys: list[pa.Array], ends: Array, threads: int = 1) -> list[pa.Arr
     """
     bounds = np.append(0, ends)
     ranges = cut_groups(bounds) if threads > 1 else [(0, len(ends))]
-    # the kernel takes 0.1 s to compile
-    repeat_into = repeat if bounds[-1] >= PIECE else _repeat
+    repeat_into = _repeat
+    if bounds[-1] >= PIECE:  # the kernel takes 0.1 s to compile
+        from .counting_sort import repeat as repeat_into  # kernels, which Spark's packers leave out
 
     def column(values: pa.Array) -> pa.Array:
         words = made = None
