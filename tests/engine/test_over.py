@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -144,13 +143,18 @@ def _one(out: Any, x: Any) -> None:
 NEWEST = sash.operator(identity=np.array([0, -1]), lift=_one, combine=_add)
 
 
-@pytest.mark.parametrize("make", [sash.sum, sash.collect, partial(sash.aggregate, NEWEST)])
+@pytest.mark.parametrize(
+    "chosen",
+    [sash.sum("n"), sash.aggregate(NEWEST, "n"), sash.collect_distinct("block")],
+    ids=["numbers", "vectors", "objects"],
+)
 @pytest.mark.plain
-def test_frames_from_which_many_chunks_leave_at_once(make: Any) -> None:
+def test_frames_from_which_many_chunks_leave_at_once(chosen: sash.Aggregate) -> None:
     times = [*range(2500), *range(4900, 4930), *range(9000, 9200)]
-    select = {f"over {size}": make("n").over(size) for size in (1, 10, 4_900, 4_902, 9_050)}
+    select = {f"over {size}": chosen.over(size) for size in (1, 10, 4_900, 4_902, 9_050)}
     q = query(by=[], window=sash.trailing(5), select=select)
-    events = {"t": times, "n": list(range(len(times)))}
+    rows = range(len(times))  # to collect all of them would take long
+    events = {"t": times, "n": list(rows), "block": [-(i // 200) for i in rows]}
     found = q.run(events)
     for name, column in alone(q, events).items():
         assert found[name].equals(column), name
