@@ -465,6 +465,7 @@ def test_few_rows_start_no_thread() -> None:
     assert got.stdout.strip() == "0", got.stderr
 
 
+@pytest.mark.once
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system shows no peaks")
 def test_a_run_takes_little_more_memory_than_its_result() -> None:
     """Pieces that are joined are freed on the way, to the system, and so are the windows' numbers
