@@ -176,8 +176,8 @@ def empty(df: DataFrame) -> DataFrame:
 
 
 def micro_batches(bench: Bench, quick: bool) -> Iterator[Line]:
-    """1,000 rows of 100 keys a micro-batch, max, all with RocksDB: the best of six medians, native's
-    of two, in turns."""
+    """1,000 rows of 100 keys a micro-batch, max, all with RocksDB: the best of six medians, and of
+    two for native, in turns."""
     path = bench.source(1_000, 10 if quick else 15)
     ratios = (1, 60) if quick else (1, 60, 180)
 
