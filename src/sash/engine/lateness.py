@@ -17,7 +17,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array
-from ..kernels.core import BufferCore, ObjectCore, make_core
-from ..operators import count
+from ..kernels.core import shared_core
 from ..query.plan import Plan, make_plan
 from ..query.query import Query
 from ..slicing.edges import edges_of
@@ -329,7 +327,7 @@ class _Kept:
 
     def most(self, allowance: int) -> int:
         """The largest number of entries after a row."""
-        core = _what_if()
+        core = shared_core(WHAT_IF)
         with core.call() as call:
             coming, going = ([call.integers(a) for a in s] for s in (self._coming, self._going))
             runs, entries = len(self._coming[2]), len(self._coming[0])
@@ -382,7 +380,7 @@ class _BySessions(Judged):
         if not many:
             return 0, 0
         found = np.zeros(2, dtype=np.int64)
-        core = _what_if()
+        core = shared_core(WHAT_IF)
         with core.call() as call:
             given = [call.integers(a) for a in (came.times, self._codes, self._firsts, self._highs)]
             lists = [call.integers(np.full(self._many, a)) for a in (NONE, NONE, _NEVER)]
@@ -396,8 +394,3 @@ class _BySessions(Judged):
                 *(late, int(marks is not None), call.integers(found)),
             )
         return int(found[0]), int(found[1])
-
-
-@cache
-def _what_if() -> BufferCore | ObjectCore:
-    return make_core(WHAT_IF, count.of("int64"), 1)

@@ -8,17 +8,15 @@ two threads wait for each other most of the time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array, plain_words
-from ..kernels.core import BufferCore, make_core
+from ..kernels.core import shared_core
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, item, set_item
-from ..operators import count
 from ..windows.contract import LATEST, UTC, Aligned, Clock
 from .delays import BOUNDS, BUCKETS
 
@@ -74,14 +72,6 @@ def span_windows(
 PASSES = Kernel("passes", (survey_times, span_windows), ("survey_times", "span_windows"))
 
 
-@cache
-def _core() -> BufferCore:
-    """The kernel's functions.  They use no memory, so all threads share one core."""
-    core = make_core(PASSES, count.of("int64"), 1)
-    assert isinstance(core, BufferCore)
-    return core
-
-
 @dataclass(frozen=True)
 class Survey:
     """The times of a batch, all of them usable: the least, the greatest, and a histogram of how
@@ -105,7 +95,7 @@ def survey(column: pa.Array, came: Array | int | None, clock: Clock = UTC) -> Su
     times = plain_words(column)
     if times is None:
         return None
-    core = _core()
+    core = shared_core(PASSES)
     found, counts = np.empty(2, dtype=np.int64), np.zeros(BUCKETS + 1, dtype=np.int64)
     with core.call() as call:
         bounds, into = call.integers(BOUNDS), (call.integers(found), call.integers(counts))
@@ -130,7 +120,7 @@ def spans_of(window: Aligned, numbers: Array) -> tuple[Array, Array]:
     if len(numbers) < MANY or window.clock is not UTC or cycle.windows != 1:
         return window.start(numbers), window.end(numbers)
     starts, ends = np.empty((2, len(numbers)), dtype=np.int64)
-    core = _core()
+    core = shared_core(PASSES)
     with core.call() as call:
         given = call.integers(numbers), len(numbers), cycle.length
         edges = cycle.offset, cycle.offset + cycle.longest

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..kernels.columns import Array, Table, read
-from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.core import make_core, shared_core
 from ..operators import count
 from ..operators.contract import Operator
 from ..policies.contract import Policy, guard
@@ -318,11 +318,6 @@ def _kept_under(
 # Time
 
 
-@cache
-def _finder() -> BufferCore | ObjectCore:
-    return make_core(SPANS, count.of("int64"), 1)
-
-
 def _spans(keeps: Span, rows: Ordered) -> tuple[Array, Array]:
     """For each row the rows that a span of time holds."""
     return held_in_time(keeps, rows.times, rows.bounds)
@@ -331,7 +326,7 @@ def _spans(keeps: Span, rows: Ordered) -> tuple[Array, Array]:
 def held_in_time(keeps: Span, times: Array, bounds: Array) -> tuple[Array, Array]:
     """For each row of groups, which are in order of time, the rows of its group that a span of time
     holds."""
-    core = _finder()
+    core = shared_core(SPANS)
     older = _FOREVER if keeps.older is None else keeps.older
     with core.call() as call:
         given = call.integers(times), call.integers(bounds)
@@ -347,7 +342,7 @@ def held_at(
 ) -> tuple[Array, Array]:
     """The rows of a group that a span of time holds, for each of the times `asked` of that group,
     which are in order."""
-    core = _finder()
+    core = shared_core(SPANS)
     older = _FOREVER if keeps.older is None else keeps.older
     with core.call() as call:
         given = [call.integers(a) for a in (times, bounds, asked, asked_bounds)]
@@ -409,7 +404,7 @@ def ticks_between(owners: Array, begin: Array, end: Array, tick: int) -> tuple[A
 def sessions_of(times: Array, reaches: Array, bounds: Array, longest: int | None = None) -> Spans:
     """The sessions of groups of events, which are in order of time.  An event covers the span from
     its time to `reaches`, both inclusive."""
-    core, count = _finder(), len(times)
+    core, count = shared_core(SPANS), len(times)
     with core.call() as call:
         given = [call.integers(a) for a in (times, reaches, bounds)]
         groups, at_groups = call.space(count)

@@ -8,14 +8,13 @@ divisions, and works on eight rows at a time.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from ..kernels.columns import Array, Table
-from ..kernels.core import BufferCore, ObjectCore, make_core
+from ..kernels.core import shared_core
 from ..kernels.program import interpreted
-from ..operators import count
 from ..query.plan import Group
 from .frames import Frames, LastRows, Range
 from .moving_kernel import MOVING, PER_ROW
@@ -86,16 +85,10 @@ def _lifted(values: Array) -> Array:
         return values if np.isfinite(values.sum()) else values + (values - values)
 
 
-@cache
-def _core() -> BufferCore | ObjectCore:
-    """The kernel, which keeps nothing in its memory: threads call it side by side."""
-    return make_core(MOVING, count.of("int64"), 1)
-
-
 def _find(frames: LastRows, values: Array, less: int, rooted: bool, found: Array) -> None:
     """Write the answers of all frames to `found`: squared deviations divided by the count minus
     `less`, and the root of that if `rooted`."""
-    core = _core()
+    core = shared_core(MOVING)
     with core.call() as call, np.errstate(all="ignore"):  # plain Python has lanes of numpy's
 
         def numbers(array: Array) -> int:

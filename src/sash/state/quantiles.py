@@ -7,26 +7,17 @@ processor's cache, follows the ranges (`quantile_kernel`).
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..kernels.core import make_core
-from ..operators import count
+from ..kernels.core import shared_core
 from ..operators.ranks import signed_keys
 from .quantile_kernel import NTH
 
 __all__ = ["quantiles_of_ranges"]
 
 _LEAST = 1024  # a piece may have this many rows more than two of the longest range
-
-
-@cache
-def _core() -> Any:
-    return make_core(NTH, count.of("int64"), 1)
 
 
 def quantiles_of_ranges(values: Array, first: Array, last: Array, share: float) -> pa.Array:
@@ -76,7 +67,7 @@ def _follow(
     first: Array, last: Array, base: int, ranks: Array, below: Array, above: Array
 ) -> tuple[Array, Array]:
     """The ranks of the values at two places of each range."""
-    core = _core()
+    core = shared_core(NTH)
     size = 1 << max(len(ranks) - 1, 1).bit_length()
     with core.call() as call:
         given = [call.integers(a) for a in (first, last)]

@@ -16,16 +16,14 @@ streams in two threads then wait for each other most of the time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ..kernels.columns import Array
-from ..kernels.core import BufferCore, make_core
+from ..kernels.core import shared_core
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, item, set_item
-from ..operators import count
 from ..slicing.edges import Periodic
 
 __all__ = ["SliceOrder"]
@@ -117,14 +115,6 @@ def order_rows(
 ORDERED = Kernel("ordered", (order_rows,), ("order_rows",))
 
 
-@cache
-def _core() -> BufferCore:
-    """The kernel's functions.  They use no memory, so all threads share one core."""
-    core = make_core(ORDERED, count.of("int64"), 1)
-    assert isinstance(core, BufferCore)
-    return core
-
-
 @dataclass(frozen=True)
 class SliceOrder:
     """Rows of a batch: the number of each row's key, and the reading of its time."""
@@ -147,7 +137,7 @@ class SliceOrder:
         their readings in that order; and the bounds of the keys' rows, one more than there are
         keys.  None if there are too many slices for that.  There are `many` such rows.  Threads can
         ask for different keys at the same time."""
-        core, edges, most = _core(), self.edges, SPARSE * many
+        core, edges, most = shared_core(ORDERED), self.edges, SPARSE * many
         ends, order, shown = (np.empty(n, dtype=np.int64) for n in (most, many, many))
         bounds = np.empty(high - low + 1, dtype=np.int64)
         asked = low, high, edges.cycle, edges.offset, edges.cuts[-1]

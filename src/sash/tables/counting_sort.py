@@ -21,11 +21,10 @@ import numpy as np
 
 from ..kernels.call import Call
 from ..kernels.columns import Array, Column, Table
-from ..kernels.core import BufferCore, make_core
+from ..kernels.core import shared_core
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, item, set_half, set_item
 from ..kernels.spans import room
-from ..operators import count
 from .threads import cut_rows, side_by_side
 
 __all__ = [
@@ -119,17 +118,11 @@ _FUNCTIONS = (
 PLACED = Kernel("placed", _FUNCTIONS, tuple(f.__name__ for f in _FUNCTIONS))
 
 
-def _core() -> BufferCore:
-    core = make_core(PLACED, count.of("int64"), 1)
-    assert isinstance(core, BufferCore)
-    return core
-
-
 def counts_by_key(codes: Array, keys: int, shift: int = 0) -> Array:
     """How many rows each key has, or with `shift` each range of keys.  numpy's bincount would hold
     the interpreter's lock meanwhile."""
     counts = np.zeros(keys, dtype=np.int64)
-    core = _core()
+    core = shared_core(PLACED)
     with core.call() as call:
         given = call.integers(codes), len(codes)
         if shift:
@@ -147,7 +140,7 @@ def deal(
     rows of each part.  Write each row's code to its place in `own`, and its number, counted from
     `first`, to its place in `numbers`."""
     places = np.empty(len(codes), dtype=np.int64)
-    core = _core()
+    core = shared_core(PLACED)
     with core.call() as call:
         given, to = call.integers(codes), call.integers(places)
         ends = call.integers(np.cumsum(counts) - counts)
@@ -166,7 +159,7 @@ def put(items: Array, places: Array, made: Array) -> None:
     if not _in_words(items, made):
         made[places] = items
         return
-    core = _core()
+    core = shared_core(PLACED)
     with core.call() as call:
         given = _words(call, items), call.integers(places), len(items)
         core.run.put_items(core.m, *given, _words(call, made))
@@ -176,7 +169,7 @@ def repeat(items: Array, bounds: Array, made: Array) -> None:
     """Write item k to the places of `made` from bounds[k] up to bounds[k + 1], counted from
     bounds[0].  numpy's repeat would hold the interpreter's lock meanwhile, and make an array of its
     own, from which the items would have to be copied."""
-    core = _core()
+    core = shared_core(PLACED)
     with core.call() as call:
         given = _words(call, items), call.integers(bounds), len(items)
         core.run.repeat_items(core.m, *given, _words(call, made))
@@ -206,7 +199,7 @@ def places_by_key(codes: Array, keys: int, threads: int) -> tuple[Array, Array]:
 
     def place(i: int) -> None:
         first, last = pieces[i]
-        core = _core()
+        core = shared_core(PLACED)
         with core.call() as call:
             given = call.integers(codes[first:last]), last - first
             ends, to = call.integers(begins[:, i].copy()), call.integers(places[first:last])

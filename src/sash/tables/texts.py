@@ -15,18 +15,16 @@ numbered without them, and its own texts are known from then on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.columns import Array
-from ..kernels.core import BufferCore, make_core
+from ..kernels.core import shared_core
 from ..kernels.program import Kernel
 from ..kernels.slots import Memory, item, set_item
 from ..kernels.spans import room
-from ..operators import count
 from .threads import cut_rows, side_by_side
 
 __all__ = ["KnownTexts"]
@@ -154,14 +152,6 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-@cache
-def _core() -> BufferCore:
-    """The kernel's functions.  They use no memory, so all threads share one core."""
-    core = make_core(TEXTS, count.of("int64"), 1)
-    assert isinstance(core, BufferCore)
-    return core
-
-
 class _Texts:
     """The offsets and the bytes of a column of texts without nulls, for the kernel.  If there are
     fewer than 8 bytes in `total`, the kernel cannot read them."""
@@ -171,7 +161,7 @@ class _Texts:
         self.wide = int(pa.types.is_large_string(column.type))
         self.total = 0 if data is None else data.size
         if self.total >= 8:
-            first, core = column.offset * (8 if self.wide else 4), _core()
+            first, core = column.offset * (8 if self.wide else 4), shared_core(TEXTS)
             self._offsets, self.offsets = core.raw(np.frombuffer(offsets, np.uint8)[first:])
             self._data, self.data = core.raw(np.frombuffer(data, np.uint8))
 
@@ -190,7 +180,7 @@ class _Known:
         if texts.total < 8:
             return None
         table = np.zeros(2 << (2 * len(values) - 1).bit_length(), dtype=np.int64)
-        core = _core()
+        core = shared_core(TEXTS)
         with core.call() as call:
             given = texts.offsets, texts.wide, texts.data, texts.total
             into = len(values), len(table) // 2 - 1, call.integers(table)
@@ -202,7 +192,7 @@ class _Known:
     ) -> tuple[Array, Array | None] | None:
         """The place of each row's text, and a mask of the places that occur, or None if all do.
         None if a text is not known."""
-        core, codes, own = _core(), room(len(column), np.int64), self.texts
+        core, codes, own = shared_core(TEXTS), room(len(column), np.int64), self.texts
         counts: list[int] = []  # of the places that occur in each piece
 
         def look(piece: tuple[int, int]) -> Array:
