@@ -17,7 +17,7 @@ from .failures import for_query
 from .late import check_names
 from .stream import Stream
 
-__all__ = ["check_batch", "check_fits", "read_once"]
+__all__ = ["check_fits", "read_once"]
 
 
 def read_once(batch: Any) -> Any:
@@ -34,7 +34,7 @@ def check_fits(
 ) -> None:
     """Refuse a batch that a stream of these queries would refuse.  If the stream knows the types
     of its columns, an event that does not fit is late, and its batch is not refused."""
-    new = stream._plan is None
+    new, read = stream._plan is None, None
     for name, query in queries.items():
         table = given
         if isinstance(given, Prepared):
@@ -53,10 +53,12 @@ def check_fits(
         if query.where is not None and (not new or not lacks_types(table, query)):
             with for_query(name):
                 filtered(table.schema.empty_table(), query.where)
-        check_batch(stream, table)
+        read = table
+    if read is not None:  # its columns and their types are the same for all queries
+        _check_batch(stream, read)
 
 
-def check_batch(stream: Stream, table: pa.Table) -> None:
+def _check_batch(stream: Stream, table: pa.Table) -> None:
     """Refuse a table whose columns have names of late rows, or types that cannot become those of
     the batches before."""
     check_names(table.column_names, stream._late.added)
